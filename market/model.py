@@ -661,7 +661,7 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
 
     def exploitability_columns(self, cohort: int) -> dict[str, Array]:
         """Return exploitability of a cohort's rows (K,) by column; NaN where none is followed."""
-        n_rows = len(self.game.cohorts[cohort].ledger.count)  # refused of agents elsewhere
+        n_rows = self.game.cohorts[cohort].ledger.shape[0]  # refused of agents elsewhere
         if self.tracker is not None:
             return self.tracker.measured(cohort)
         unknown = np.full(n_rows, np.nan)
@@ -798,6 +798,6 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
     def _withdraw_promise(self, cohort: int, row: int) -> None:
         """Leave a row out of its cohort's guarantee."""
         guarantees = list(self.guarantees)
-        rows = len(self.game.cohorts[cohort].ledger.count)
+        rows = self.game.cohorts[cohort].ledger.shape[0]
         guarantees[cohort] = roster.uncovered(guarantees[cohort], row, rows)
         self.promise(tuple(guarantees))

@@ -120,7 +120,7 @@ class AdvisedCohort(LearnerCohort):
             hint = "let a learner with full information follow it, such as hedge"
             raise UserError(f"advice: {self.rule} is told the loss of its own action alone; {hint}")
         super().__post_init__()
-        self.learner.start(len(self.ledger.count), self.advice.n_experts, horizon=self.horizon)
+        self.learner.start(self.ledger.shape[0], self.advice.n_experts, horizon=self.horizon)
         self._advised: Indices | None = None
 
     @property

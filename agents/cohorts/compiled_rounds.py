@@ -106,7 +106,7 @@ def compiled_rounds(game: Game) -> "CompiledRounds | None":
     for cohort in game.cohorts:
         if type(cohort) is not LearnerCohort:  # not one that learns whom to follow
             return None
-        has_own_rows = np.array_equal(cohort.row_of, np.arange(len(cohort.ledger.count)))
+        has_own_rows = np.array_equal(cohort.row_of, np.arange(cohort.ledger.shape[0]))
         if not has_own_rows or type(cohort.learner) not in KERNELS:
             return None
     return CompiledRounds(game, table)
@@ -153,7 +153,7 @@ class CompiledRounds:
         self._cohorts: list[LearnerCohort] = [
             cohort for cohort in game.cohorts if isinstance(cohort, LearnerCohort)
         ]
-        sizes = [len(cohort.ledger.count) for cohort in self._cohorts]
+        sizes = [cohort.ledger.shape[0] for cohort in self._cohorts]
         ends = np.cumsum(sizes)
         self._spans = [slice(end - size, end) for end, size in zip(ends, sizes, strict=True)]
         self._max_actions = int(table.action_counts.max())

@@ -65,7 +65,7 @@ class LearnerCohort(Cohort, Checkpointable):
     kind: str = field(default="learner", init=False)
 
     def __post_init__(self) -> None:
-        n_rows = len(self.ledger.count)
+        n_rows = self.ledger.shape[0]
         rows_with_agents, first_agents = np.unique(self.row_of, return_index=True)
         if rows_with_agents[-1] >= n_rows:
             raise ValueError(f"row_of names row {rows_with_agents[-1]}; the ledger has {n_rows}")
@@ -155,7 +155,7 @@ class LearnerCohort(Cohort, Checkpointable):
     def decide(self, forecast: Forecast, context: Context) -> Decision:
         strategy = self.learner.play()
         if not self._learner_is_ours:
-            strategy = answer_as_strategies(self.learner.play, strategy, self.ledger.count.shape)
+            strategy = answer_as_strategies(self.learner.play, strategy, self.ledger.shape)
         if not self.learner.bandit:
             uniforms = self.rng.random(len(self.row_of))
             return Decision(strategy, draw_rows(strategy, uniforms, self.row_of))

@@ -201,7 +201,7 @@ class RespondingCohort(Cohort, Checkpointable):
 
     def __post_init__(self) -> None:
         if self.multiplicity is not None:
-            rows = np.arange(len(self.ledger.count))
+            rows = np.arange(self.ledger.shape[0])
             if not np.array_equal(self.row_of, rows) or self.multiplicity.shape != rows.shape:
                 raise ValueError("multiplicity is of each row; let row_of list the rows")
             self.multiplicity.flags.writeable = False  # adversaries are shown them
@@ -389,7 +389,7 @@ class RespondingCohort(Cohort, Checkpointable):
             if self.market_losses is not None:
                 return self._predicted_in_market(forecast, self.market_losses)
             return self.delay_groups[0].expected(self.response, forecast)
-        predicted = np.empty(self.ledger.count.shape)
+        predicted = np.empty(self.ledger.shape)
         for group in self.delay_groups:
             heard_forecast: Forecast | None = forecast
             if group.distance != 0:  # who never hears one has a negative distance

@@ -90,7 +90,7 @@ class BudgetConstraint(Unlimited):
         self.rng = rng
         self.limited_rounds = np.zeros(len(cohort.row_of))
         key = f"cohort.{cohort.name}.budget_constraint"
-        if not np.array_equal(cohort.row_of, np.arange(len(cohort.ledger.count))):
+        if not np.array_equal(cohort.row_of, np.arange(cohort.ledger.shape[0])):
             raise UserError(f"{key}: its agents share rows of the ledger; drop it or enters")
         if cohort.bandit:
             hint = "choose a learner that is told all losses"

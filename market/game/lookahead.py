@@ -78,7 +78,7 @@ def strategies_of_play(view: GameView, mixtures: Sequence[Mixture], context: Con
         elif any(seat.is_present(view.rounds) for seat in view.seats):
             strategies.append(None)
         else:
-            strategies.append(np.zeros(cohort.ledger.count.shape))
+            strategies.append(np.zeros(cohort.ledger.shape))
     return tuple(strategies)
 
 
@@ -312,6 +312,8 @@ class PlayerCopier:
             hears_late = view.blocks[cohort.block].relay is not None
             if cohort.foreseeable and (cohort.has_memory or hears_late):
                 shared_parts = {id(part): part for part in cohort.fixed_parts()}
+                if id(cohort.ledger) not in shared_parts:
+                    cohort.ledger.pending.add_up()  # so that the copy lacks no round
                 cohort = self._copy_player(
                     cohort,
                     f"cohort {cohort.name}",

@@ -129,7 +129,7 @@ class Market(Checkpointable, ABC):
     def _check_rows(self) -> None:
         """Raise UserError unless every agent has a row of its cohort's ledger for itself."""
         for cohort in self.cohorts:
-            has_own_rows = np.array_equal(cohort.row_of, np.arange(len(cohort.ledger.count)))
+            has_own_rows = np.array_equal(cohort.row_of, np.arange(cohort.ledger.shape[0]))
             if not has_own_rows or cohort.multiplicity is not None:
                 fault = f"agents of cohort.{cohort.name} share a row, and their losses are personal"
                 hint = "register the class itself, or build(apart=True) with multiplicity = false"
@@ -490,7 +490,7 @@ def _checked_losses(market: Market, cohort: Cohort, decision: Decision, answer: 
     if not market.is_built_in:
         numbers = answer_as_numbers(market.losses, answer, _expected_losses(cohort))
         losses = np.array(numbers, dtype=np.float64, order="C")
-    if losses.shape != cohort.ledger.count.shape:
+    if losses.shape != cohort.ledger.shape:
         what = f"{name_of(market.losses)} returned an array {losses.shape}"
         raise UserError(f"{what}; {_expected_losses(cohort)}")
     if decision.present is not None:
@@ -507,7 +507,7 @@ def _checked_losses(market: Market, cohort: Cohort, decision: Decision, answer: 
 
 def _expected_losses(cohort: Cohort) -> str:
     """Say what a market's ``losses`` are to return for a cohort."""
-    shape = tuple(cohort.ledger.count.shape)
+    shape = tuple(cohort.ledger.shape)
     return f"for cohort.{cohort.name} return an array {shape} of numbers in [0, 1]"
 
 
@@ -525,7 +525,7 @@ def expected_in_market(market: Market, cohort_index: int, outcome: Array) -> Arr
     UserError unless these are finite numbers.
     """
     cohort = market.cohorts[cohort_index]
-    shape = cohort.ledger.count.shape
+    shape = cohort.ledger.shape
     expected = f"for cohort.{cohort.name} return an array {shape} of numbers"
     answer = market.expected_losses(cohort_index, outcome)
     table = answer_as_numbers(market.expected_losses, answer, expected).astype(np.float64)

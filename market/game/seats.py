@@ -43,6 +43,7 @@ from regretless.market.records import (
     checked_suggestion,
 )
 from regretless.market.regret.model_comparison import NOT_COMPARED, Comparison
+from regretless.market.regret.pending_rounds import RoundReader
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,7 +203,7 @@ class Seat:
     @property
     def rows(self) -> int:
         """K, of the ledger."""
-        return len(self.cohort.ledger.count)
+        return self.cohort.ledger.shape[0]
 
     def is_present(self, round_index: int) -> bool:
         """Whether anybody takes part in a round."""
@@ -269,16 +270,28 @@ class Seat:
         round_index: int,
         outcome: Array,
     ) -> None:
-        """Add a round to ledger and comparison, and let the cohort learn; not if nobody was there.
+        """Keep a round to be added up, and let the cohort learn; not if nobody was there.
 
         ``losses`` (K, A) are those that ``charge`` returned.
         """
         if decision is None or losses is None:
             return
-        suggested = suggestions(self.cohort.policies, context, self.cohort.loss.actions)
-        self.cohort.ledger.add(decision, losses, suggested)
-        self.comparison.add(round_index, decision, losses, suggested)
-        self.cohort.learn(decision, losses, outcome)
+        cohort = self.cohort
+        ledger = cohort.ledger
+        readers: tuple[RoundReader, ...] = (ledger, self.comparison)
+        if self.comparison is NOT_COMPARED:
+            readers = (ledger,)
+        ledger.count_round(decision)
+        ledger.pending.add(
+            decision,
+            losses,
+            suggested=suggestions(cohort.policies, context, cohort.loss.actions),
+            model_actions=self.comparison.model_actions(),
+            round_index=round_index,
+            outcome=outcome,
+            readers=readers,
+        )
+        cohort.learn(decision, losses, outcome)
 
     def players(self) -> dict[str, object]:
         """Return every part that has a memory of its own, by name, for checkpoints."""

@@ -60,7 +60,7 @@ class BoundsLog(Checkpointable):
         for cohort_index, (cohort, guarantee) in enumerate(
             zip(self._cohorts, self.guarantees, strict=True)
         ):
-            is_too_large = len(cohort.ledger.count) > MAX_LEDGER_ROWS and not is_last
+            is_too_large = cohort.ledger.shape[0] > MAX_LEDGER_ROWS and not is_last
             if guarantee.bound is None or is_too_large or not np.any(cohort.ledger.rounds):
                 continue
             rows_of_moment.append([rounds_played, cohort_index, *_worst_values(cohort, guarantee)])

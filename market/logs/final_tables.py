@@ -137,7 +137,7 @@ def _trusted(cohort: Cohort, guarantee: Guarantee, from_variation: Array) -> "pd
 
     It is so while a reference is trusted, whose forecast is broadcast as it is.
     """
-    rows = len(cohort.ledger.count)
+    rows = cohort.ledger.shape[0]
     is_trusted = np.zeros(rows, dtype=np.bool_)
     if guarantee.trusted is not None:
         is_trusted = guarantee.trusted()

@@ -1,9 +1,9 @@
 """What the logged agents of a cohort did round by round, and their regrets so far.
 
 The journal has one ``LoggedPlay`` per cohort, and calls ``add`` in every round of the regret log. A
-round writes no more than what later rounds change: actions, losses and the ledger's sums of regrets
-go into arrays with a row for each round. ``columns_of_play`` makes the columns of the regret log of
-all of them at once.
+round writes no more than the actions. Losses and the ledger's sums of regrets come when the ledger
+adds up what is pending (``market.regret.pending_rounds``). ``columns_of_play`` makes the columns of
+the regret log of all cohorts at once.
 """
 
 from collections.abc import Sequence
@@ -17,13 +17,14 @@ from regretless.market.logs.sampling import Logged
 from regretless.market.logs.user_columns import Columns, concatenate_columns
 from regretless.market.records import Decision
 from regretless.market.regret.ledger import MEASURES
-from regretless.market.regret.played_losses import write_played_losses
+from regretless.market.regret.pending_rounds import PlayedRounds, RoundReader
+from regretless.market.regret.played_losses import fill_losses_of_rounds, write_played_losses
 
 LOGGED_MEASURES = ("external", "swap", "decision_swap")
 FIRST_ROOM = 16  # rounds for which there is room at first
 
 
-class LoggedPlay:
+class LoggedPlay(RoundReader):
     """Rounds of the n logged agents of one cohort, whom k rows of the ledger score.
 
     Parameters
@@ -37,53 +38,65 @@ class LoggedPlay:
     def __init__(self, cohort: Cohort, logged: Logged) -> None:
         self._cohort = cohort
         self._logged = logged
-        self._row_numbers = np.arange(len(cohort.ledger.count))[logged.rows]  # (k,)
-        self.clear()
-
-    def clear(self) -> None:
-        """Forget all rounds."""
+        self._row_numbers = np.arange(cohort.ledger.shape[0])[logged.rows]  # (k,)
+        cohort.ledger.pending.add_up()  # rounds of another log, of which this one has none
         self._rounds: list[int] = []  # that were added
         # How many rounds the rows had played by then: one number, or one for each row (k,).
         self._rounds_of_rows: list[int | Indices] = []
-        n_agents = len(self._logged.ids)
+        n_agents = len(logged.ids)
         n_rows = len(self._row_numbers)
-        # By round: actions, -1 for the absent (T, n); losses of the rows' mixed strategies (T, k);
-        # and their regrets by measure (T, 4, k), summed over the rounds so far.
+        # By round the actions, -1 for the absent (T, n), with room for more.
         self._actions: Indices = np.empty((0, n_agents), dtype=np.intp)
-        self._losses: Array = np.empty((0, n_rows))
-        self._regrets: Array = np.empty((0, 4, n_rows))
+        # By round the losses of the rows' mixed strategies (t, k), and the rows' regrets by measure
+        # (t, 4, k), summed over the rounds so far: in parts below one another, as they came.
+        self._losses: list[Array] = [np.empty((0, n_rows))]
+        self._regrets: list[Array] = [np.empty((0, 4, n_rows))]
 
     def add(self, round_index: int, decision: Decision, losses: Array) -> None:
         """Note a round after which the ledger stands as it is now; ``losses`` are (K, A)."""
         place = len(self._rounds)
         if place == len(self._actions):
-            self._make_room(max(2 * place, FIRST_ROOM))
+            self._actions = _with_room(self._actions, max(2 * place, FIRST_ROOM))
         rows = self._logged.rows
         ledger = self._cohort.ledger
         self._rounds.append(round_index)
         self._rounds_of_rows.append(_of_rows(ledger.rounds, rows))
         self._actions[place] = decision.actions[self._logged.agents]
-        write_played_losses(decision, losses, self._row_numbers, self._losses[place])
-        ledger.write_regret_sums(self._regrets[place], rows)
+        if ledger.pending.n_rounds:
+            ledger.pending.log_last(self)
+            return
+        played_losses = np.empty((1, len(self._row_numbers)))
+        write_played_losses(decision, losses, self._row_numbers, played_losses[0])
+        self._losses.append(played_losses)
+        self._regrets.append(ledger.regret_sums(rows)[np.newaxis])
 
-    def _make_room(self, rounds: int) -> None:
-        """Give every array room for so many rounds."""
-        self._actions = _with_room(self._actions, rounds)
-        self._losses = _with_room(self._losses, rounds)
-        self._regrets = _with_room(self._regrets, rounds)
+    def add_played(self, rounds: PlayedRounds) -> None:
+        played_losses = np.empty((len(rounds.regret_sums), len(self._row_numbers)))
+        fill_losses_of_rounds(
+            rounds.strategies,
+            rounds.choices,
+            rounds.losses,
+            rounds.is_logged,
+            self._row_numbers,
+            played_losses,
+        )
+        self._losses.append(played_losses)
+        self._regrets.append(rounds.regret_sums[:, :, self._logged.rows])
 
     def columns(self) -> Columns:
         """Return a row per round and logged agent, absent ones with action -1, in this order."""
+        self._cohort.ledger.pending.add_up()
         n_rounds = len(self._rounds)
+        losses = np.concatenate(self._losses)
         ids = self._logged.ids
         row_of = self._logged.row_of
         rounds_of_rows = self._rounds_of_rows_by_round()[:, np.newaxis]  # (T, 1, k) or (T, 1, 1)
-        regrets_per_round = self._regrets[:n_rounds] / np.maximum(rounds_of_rows, 1.0)
+        regrets_per_round = np.concatenate(self._regrets) / np.maximum(rounds_of_rows, 1.0)
         columns: Columns = {
             "round": np.repeat(np.array(self._rounds, dtype=np.intp), len(ids)),
             "agent": np.tile(ids, n_rounds),
             "action": self._actions[:n_rounds].ravel(),
-            "loss": self._losses[:n_rounds, row_of].ravel(),
+            "loss": losses[:, row_of].ravel(),
         }
         for measure in LOGGED_MEASURES:
             if self._cohort.ledger.has_regret(measure):

@@ -115,12 +115,12 @@ class Windows(Checkpointable):
         values_per_row: dict[str, Array] = {"mean_loss": ledger.mean_loss()}
         for measure, regret in ledger.regrets(REGRETS).items():
             if regret is None:
-                values_per_row[f"{measure}_regret"] = np.full(len(ledger.count), np.nan)
+                values_per_row[f"{measure}_regret"] = np.full(ledger.shape[0], np.nan)
             else:
                 values_per_row[f"{measure}_regret"] = regret
         if self.has_bounds:
             guarantee = self.guarantees[cohort_index]
-            rows = len(logged_cohort.cohort.ledger.count)
+            rows = logged_cohort.cohort.ledger.shape[0]
             bounds = _window_bounds(guarantee, first, last, rows=rows)
             values_per_row["bound"] = bounds[logged.rows]
 

@@ -1,7 +1,8 @@
 r"""The regret ledger: running sums from which every regret is read in a few array passes.
 
-Each cohort has one ledger and calls ``add`` once per round; tables, verdicts and bounds read
-``regret``, ``mean_loss`` and ``bound_from_bias`` whenever they are asked for. Every figure that is
+Each cohort has one ledger, for which its seat keeps every round (``PendingRounds``); who keeps a
+ledger by itself calls ``add`` once per round. Tables, verdicts and bounds read ``regret``,
+``mean_loss`` and ``bound_from_bias`` whenever they are asked for. Every figure that is
 read is an average per round of a row's stay, in units of losses in [0, 1], and depends on the
 rounds added alone, not on when it is read. ``market.regret.definitions`` computes the same from
 raw logs.
@@ -36,62 +37,117 @@ from regretless.market.core.arrays import Array, Indices, Mask
 from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.compiled import compiled, over_rows
 from regretless.market.numerics.storage import prefetch, staggered_tables
-from regretless.market.records import Decision
+from regretless.market.records import Decision, one_hot
+from regretless.market.regret.pending_rounds import (
+    NO_REGRETS,
+    NO_TABLES,
+    PendingRounds,
+    PlayedRounds,
+    RoundReader,
+    SumOfRounds,
+    one_round,
+)
 
 PREFETCH_DISTANCE = 32  # rows between asking memory for one and its use
 MEASURES = ("external", "swap", "omniprediction", "decision_swap", "contextual_swap")
 DEFAULT_MEASURES = MEASURES[:4]  # contextual swap regret takes A times as much memory
-NOTHING_EXPECTED: Array = np.empty((0, 0))  # the losses that rows expect who expect none
+
+
+@compiled(nogil=True, counts_references=False)
+def _write_regrets_of_row(
+    row: int, fixed: Array, followed: Array, constants: bool, regrets: Array,  # noqa: FBT001
+) -> None:  # fmt: skip
+    """Write all regrets of a row but the contextual one (compiled).
+
+    The loss suffered less that of the best comparators: of one for all rounds (external,
+    omniprediction), or of one for each action played (swap, decision swap).
+
+    Parameters
+    ----------
+    row : int
+        One of K.
+    fixed : array (K, A, A)
+        Sums by row, action played and constant comparator; the diagonal is the loss suffered.
+    followed : array (K, A, C)
+        Sums by row, action played and policy.
+    constants : bool
+        Whether constants are in the benchmark class of omniprediction and decision swap regret.
+    regrets : array (4, K)
+        Written at the row, in the order of ``MEASURES``: sums over rounds, not averages. Minus
+        infinity where there is no comparator.
+    """
+    n_actions = fixed.shape[1]
+    n_policies = followed.shape[2]
+    suffered = 0.0
+    swap = 0.0
+    decision_swap = 0.0
+    for action in range(n_actions):
+        suffered_with_action = fixed[row, action, action]
+        least_fixed = np.inf
+        for comparator in range(n_actions):
+            least_fixed = min(least_fixed, fixed[row, action, comparator])
+        least = least_fixed if constants else np.inf
+        for policy in range(n_policies):
+            least = min(least, followed[row, action, policy])
+        suffered += suffered_with_action
+        swap += suffered_with_action - least_fixed
+        decision_swap += suffered_with_action - least
+
+    least_fixed = np.inf
+    for comparator in range(n_actions):
+        total = 0.0
+        for action in range(n_actions):
+            total += fixed[row, action, comparator]
+        least_fixed = min(least_fixed, total)
+    least = least_fixed if constants else np.inf
+    for policy in range(n_policies):
+        total = 0.0
+        for action in range(n_actions):
+            total += followed[row, action, policy]
+        least = min(least, total)
+    regrets[0, row] = suffered - least_fixed
+    regrets[1, row] = swap
+    regrets[2, row] = suffered - least
+    regrets[3, row] = decision_swap
 
 
 @compiled(nogil=True)
-def _add_rounds(
-    strategies: Array, losses: Array, count: Array, fixed: Array, first: int, last: int
-) -> None:
+def _write_regrets(
+    fixed: Array, followed: Array, constants: bool, regrets: Array,  # noqa: FBT001
+    first: int, last: int,
+) -> None:  # fmt: skip
+    """Write the regrets of the rows from ``first`` to before ``last`` (compiled).
+
+    The arrays are those of ``_write_regrets_of_row``.
+    """
+    for row in range(first, last):
+        _write_regrets_of_row(row, fixed, followed, constants, regrets)
+
+
+@compiled(nogil=True)
+def _add_mixed_play(
+    strategies: Array, predicted: Array, losses: Array, suggested: Indices, is_logged: Mask,
+    constants: bool,  # noqa: FBT001
+    count: Array, fixed: Array, followed: Array, contextual: Array,
+    surprise_fixed: Array, surprise_followed: Array, regret_sums: Array, first: int, last: int,
+) -> None:  # fmt: skip
     """Add rounds of mixed play to the rows from ``first`` to before ``last`` (compiled).
 
     Parameters
     ----------
     strategies : array (T, K, A)
-        Probability with which each row plays each action in each round; not modified.
-    losses : array (T, K, A)
-        Losses of all actions; not modified.
-    count : array (K, A)
-        How often each action was played, in probability; added to in place.
-    fixed : array (K, A, A)
-        Sums of losses by action played and by comparator; added to in place.
-    first, last : int
-        Span of rows.
-    """
-    for k in range(first, last):
-        for t in range(strategies.shape[0]):
-            for a in range(strategies.shape[2]):
-                probability = strategies[t, k, a]
-                count[k, a] += probability
-                if probability != 0.0:
-                    for b in range(strategies.shape[2]):
-                        fixed[k, a, b] += probability * losses[t, k, b]
-
-
-@compiled(nogil=True)
-def _add_mixed_play(
-    strategies: Array, predicted: Array, losses: Array, suggested: Indices, count: Array,
-    fixed: Array, followed: Array, contextual: Array,
-    surprise_fixed: Array, surprise_followed: Array, first: int, last: int,
-) -> None:  # fmt: skip
-    """Add a round of mixed play to the rows from ``first`` to before ``last`` (compiled).
-
-    Parameters
-    ----------
-    strategies : array (K, A)
-        Probability with which each row plays each action; zeros for an absent row.
-    predicted : array (K, A), or empty
+        Probability with which each row plays each action in each round; zeros for an absent row.
+    predicted : array (T, K, A), or empty
         Losses that the rows expected; empty where they expect none, and then the surprises are left
         alone.
-    losses : array (K, A)
+    losses : array (T, K, A)
         Losses at the outcome.
-    suggested : int array (C, 1) or (C, K)
+    suggested : int array (T, C, 1) or (T, C, K)
         The action that each policy suggests to all rows, or to each.
+    is_logged : bool array (T,)
+        After which rounds regrets are written.
+    constants : bool
+        As in ``_write_regrets_of_row``.
     count : array (K, A)
         How often each action was played, in probability; added to in place.
     fixed, surprise_fixed : array (K, A, A)
@@ -102,55 +158,69 @@ def _add_mixed_play(
     contextual : array (K, C, A, A, A), or empty
         Sums of losses by row, policy, suggestion, action played and comparator; added to in place,
         and left alone where its first axis has length 0.
+    regret_sums : array (n, 4, K)
+        The regrets after each of the n rounds that are logged; written.
     first, last : int
         Span of rows.
     """
-    same_for_all = suggested.shape[1] == 1
+    same_for_all = suggested.shape[2] == 1
     expects = predicted.shape[0] > 0
     for row in range(first, last):
-        suggestions = suggested[:, 0 if same_for_all else row]
-        for action in range(strategies.shape[1]):
-            probability = strategies[row, action]
-            if probability == 0.0:
-                continue
-            count[row, action] += probability
-            for comparator in range(losses.shape[1]):
-                fixed[row, action, comparator] += probability * losses[row, comparator]
-                if expects:
-                    surprise = predicted[row, comparator] - losses[row, comparator]
-                    surprise_fixed[row, action, comparator] += probability * surprise
-            for policy in range(len(suggestions)):
-                suggestion = suggestions[policy]
-                followed[row, action, policy] += probability * losses[row, suggestion]
-                if expects:
-                    surprise = predicted[row, suggestion] - losses[row, suggestion]
-                    surprise_followed[row, action, policy] += probability * surprise
-                if contextual.shape[0]:  # contextual sums are kept
-                    for comparator in range(losses.shape[1]):
-                        contextual[row, policy, suggestion, action, comparator] += (
-                            probability * losses[row, comparator]
-                        )
+        n_logged = 0
+        for t in range(strategies.shape[0]):
+            suggestions = suggested[t, :, 0 if same_for_all else row]
+            for action in range(strategies.shape[2]):
+                probability = strategies[t, row, action]
+                if probability == 0.0:
+                    continue
+                count[row, action] += probability
+                for comparator in range(losses.shape[2]):
+                    loss = losses[t, row, comparator]
+                    fixed[row, action, comparator] += probability * loss
+                    if expects:
+                        surprise = predicted[t, row, comparator] - loss
+                        surprise_fixed[row, action, comparator] += probability * surprise
+                for policy in range(len(suggestions)):
+                    suggestion = suggestions[policy]
+                    loss = losses[t, row, suggestion]
+                    followed[row, action, policy] += probability * loss
+                    if expects:
+                        surprise = predicted[t, row, suggestion] - loss
+                        surprise_followed[row, action, policy] += probability * surprise
+                    if contextual.shape[0]:  # contextual sums are kept
+                        for comparator in range(losses.shape[2]):
+                            contextual[row, policy, suggestion, action, comparator] += (
+                                probability * losses[t, row, comparator]
+                            )
+            if is_logged[t]:
+                _write_regrets_of_row(row, fixed, followed, constants, regret_sums[n_logged])
+                n_logged += 1
 
 
 @compiled(nogil=True)
 def _add_pure_play(
-    choices: Indices, predicted: Array, losses: Array, suggested: Indices, count: Array,
-    fixed: Array, followed: Array, surprise_fixed: Array, surprise_followed: Array,
-    first: int, last: int,
+    choices: Indices, predicted: Array, losses: Array, suggested: Indices, is_logged: Mask,
+    constants: bool,  # noqa: FBT001
+    count: Array, fixed: Array, followed: Array,
+    surprise_fixed: Array, surprise_followed: Array, regret_sums: Array, first: int, last: int,
 ) -> None:  # fmt: skip
     """Add what ``_add_mixed_play`` adds for pure play, in one pass over a span of rows (compiled).
 
-    It touches the rows of the played actions alone. These lie far apart in memory, which is
-    therefore asked for them ``PREFETCH_DISTANCE`` rows ahead.
+    It touches the rows of the played actions alone. In a large table these lie far apart in memory,
+    which is therefore asked for them ``PREFETCH_DISTANCE`` rows ahead.
 
     Parameters
     ----------
-    choices : int array (K,)
+    choices : int array (T, K)
         The action of each row, -1 for an absent one.
-    predicted, losses : array (K, A)
+    predicted, losses : array (T, K, A)
         Losses that the rows expected and losses at the outcome.
-    suggested : int array (C,)
+    suggested : int array (T, C, 1)
         The action that each policy suggests to all rows.
+    is_logged : bool array (T,)
+        After which rounds regrets are written.
+    constants : bool
+        As in ``_write_regrets_of_row``.
     count : array (K, A)
         How often each action was played; added to in place.
     fixed, surprise_fixed : array (K, A, A)
@@ -158,91 +228,37 @@ def _add_pure_play(
         place.
     followed, surprise_followed : array (K, A, C)
         The same by policy; added to in place.
+    regret_sums : array (n, 4, K)
+        The regrets after each of the n rounds that are logged; written.
     first, last : int
         Span of rows.
     """
     for row in range(first, last):
         later_row = min(row + PREFETCH_DISTANCE, last - 1)
-        prefetch(fixed, later_row, max(choices[later_row], 0))
-        prefetch(surprise_fixed, later_row, max(choices[later_row], 0))
-        action = choices[row]
-        if action < 0:
-            continue
-        count[row, action] += 1.0
-        for comparator in range(losses.shape[1]):
-            fixed[row, action, comparator] += losses[row, comparator]
-            surprise_fixed[row, action, comparator] += (
-                predicted[row, comparator] - losses[row, comparator]
-            )
-        for policy in range(suggested.shape[0]):
-            comparator = suggested[policy]
-            followed[row, action, policy] += losses[row, comparator]
-            surprise_followed[row, action, policy] += (
-                predicted[row, comparator] - losses[row, comparator]
-            )
+        prefetch(fixed, later_row, max(choices[0, later_row], 0))
+        prefetch(surprise_fixed, later_row, max(choices[0, later_row], 0))
+        n_logged = 0
+        for t in range(choices.shape[0]):
+            action = choices[t, row]
+            if action >= 0:
+                count[row, action] += 1.0
+                for comparator in range(losses.shape[2]):
+                    fixed[row, action, comparator] += losses[t, row, comparator]
+                    surprise_fixed[row, action, comparator] += (
+                        predicted[t, row, comparator] - losses[t, row, comparator]
+                    )
+                for policy in range(suggested.shape[1]):
+                    comparator = suggested[t, policy, 0]
+                    followed[row, action, policy] += losses[t, row, comparator]
+                    surprise_followed[row, action, policy] += (
+                        predicted[t, row, comparator] - losses[t, row, comparator]
+                    )
+            if is_logged[t]:
+                _write_regrets_of_row(row, fixed, followed, constants, regret_sums[n_logged])
+                n_logged += 1
 
 
-@compiled(nogil=True)
-def _write_regrets(
-    fixed: Array, followed: Array, constants: bool, regrets: Array,  # noqa: FBT001
-    first: int, last: int,
-) -> None:  # fmt: skip
-    """Write all regrets of a span of rows but the contextual one, in one pass (compiled).
-
-    The loss suffered less that of the best comparators: of one for all rounds (external,
-    omniprediction), or of one for each action played (swap, decision swap).
-
-    Parameters
-    ----------
-    fixed : array (K, A, A)
-        Sums by row, action played and constant comparator; the diagonal is the loss suffered.
-    followed : array (K, A, C)
-        Sums by row, action played and policy.
-    constants : bool
-        Whether constants are in the benchmark class of omniprediction and decision swap regret.
-    regrets : array (4, K)
-        Written, in the order of ``MEASURES``: sums over rounds, not averages. Minus infinity where
-        there is no comparator.
-    first, last : int
-        Span of rows.
-    """
-    n_actions = fixed.shape[1]
-    n_policies = followed.shape[2]
-    for k in range(first, last):
-        suffered = 0.0
-        swap = 0.0
-        decision_swap = 0.0
-        for action in range(n_actions):
-            suffered_with_action = fixed[k, action, action]
-            least_fixed = np.inf
-            for comparator in range(n_actions):
-                least_fixed = min(least_fixed, fixed[k, action, comparator])
-            least = least_fixed if constants else np.inf
-            for policy in range(n_policies):
-                least = min(least, followed[k, action, policy])
-            suffered += suffered_with_action
-            swap += suffered_with_action - least_fixed
-            decision_swap += suffered_with_action - least
-
-        least_fixed = np.inf
-        for comparator in range(n_actions):
-            total = 0.0
-            for action in range(n_actions):
-                total += fixed[k, action, comparator]
-            least_fixed = min(least_fixed, total)
-        least = least_fixed if constants else np.inf
-        for policy in range(n_policies):
-            total = 0.0
-            for action in range(n_actions):
-                total += followed[k, action, policy]
-            least = min(least, total)
-        regrets[0, k] = suffered - least_fixed
-        regrets[1, k] = swap
-        regrets[2, k] = suffered - least
-        regrets[3, k] = decision_swap
-
-
-class Ledger(Checkpointable):
+class Ledger(RoundReader, Checkpointable):
     """Counterfactual sums of K rows with A actions against C policies.
 
     Parameters
@@ -256,8 +272,12 @@ class Ledger(Checkpointable):
 
     Attributes
     ----------
+    shape : (int, int)
+        K and A: who needs no more reads no sum.
+    pending : PendingRounds
+        Rounds that are counted, and added to the sums before anybody reads one.
     rounds : int or int array (K,)
-        Rounds that were added: one number while no row has ever been absent, then one per row.
+        Rounds that were counted: one number while no row has ever been absent, then one per row.
     count : array (K, A)
         How often each action was played, in probability.
     fixed, followed, contextual, surprise_fixed, surprise_followed : array
@@ -271,6 +291,13 @@ class Ledger(Checkpointable):
     REMEMBERED = (*SUMS, "expects")
     IN_PLACE = True
 
+    count = SumOfRounds()
+    fixed = SumOfRounds()
+    followed = SumOfRounds()
+    contextual = SumOfRounds()
+    surprise_fixed = SumOfRounds()
+    surprise_followed = SumOfRounds()
+
     def __init__(
         self,
         rows: int,
@@ -282,6 +309,8 @@ class Ledger(Checkpointable):
     ) -> None:
         self.measures = tuple(measures)
         self.constants = constants
+        self.pending = PendingRounds()
+        self.shape = rows, actions
         self.rounds: int | Indices = 0
         square_shape = rows, actions, actions
         self.fixed, self.surprise_fixed, self.count = staggered_tables(
@@ -299,9 +328,18 @@ class Ledger(Checkpointable):
         The sums are those of ``add`` called for one round after another. ``strategies`` and
         ``losses`` are (T, K, A); all rows were there.
         """
-        self.rounds = self.rounds + len(strategies)
+        n_rounds = len(strategies)
+        self.rounds = self.rounds + n_rounds
         self.expects = False
-        over_rows(_add_rounds, len(self.count), strategies, losses, self.count, self.fixed)
+        self.pending.add_up()
+        self._add_mixed_play(
+            strategies,
+            NO_TABLES,
+            losses,
+            suggested=np.empty((n_rounds, 0, 1), dtype=np.intp),
+            is_logged=np.zeros(n_rounds, dtype=np.bool_),
+            regret_sums=NO_REGRETS,
+        )
 
     def add(self, decision: Decision, losses: Array, suggested: Indices) -> None:
         """Add a round to all sums, in place.
@@ -315,44 +353,77 @@ class Ledger(Checkpointable):
         suggested : int array (C,), or (C, K)
             What each policy suggested, or what it did to each row.
         """
+        self.count_round(decision)
+        self.pending.add_up()
+        self.add_played(one_round(decision, losses, suggested=suggested))
+
+    def count_round(self, decision: Decision) -> None:
+        """Count a round that is added to the sums now or later (``pending``)."""
         self.rounds = self.rounds + (1 if decision.present is None else decision.present)
-        n_rows = len(self.count)
-        predicted = decision.predicted
-        is_same_for_all = suggested.ndim == 1
-        if decision.choices is not None and is_same_for_all and not len(self.contextual):
+        self.expects = self.expects and decision.predicted is not None
+
+    def add_played(self, rounds: PlayedRounds) -> None:
+        """Add rounds that were counted to all sums, and write the regrets that are logged."""
+        is_same_for_all = rounds.suggested.shape[2] == 1
+        is_pure = len(rounds.choices) > 0
+        if is_pure and len(rounds.predicted) and is_same_for_all and not len(self.contextual):
             over_rows(
                 _add_pure_play,
-                n_rows,
-                decision.choices,
-                predicted,
-                losses,
-                suggested,
+                len(self.count),
+                rounds.choices,
+                rounds.predicted,
+                rounds.losses,
+                rounds.suggested,
+                rounds.is_logged,
+                self.constants,
                 self.count,
                 self.fixed,
                 self.followed,
                 self.surprise_fixed,
                 self.surprise_followed,
+                rounds.regret_sums,
             )
             return
+        strategies = rounds.strategies
+        if is_pure:
+            n_actions = rounds.losses.shape[2]
+            strategies = one_hot(rounds.choices.ravel(), n_actions).reshape(rounds.losses.shape)
+        self._add_mixed_play(
+            strategies,
+            rounds.predicted,
+            rounds.losses,
+            suggested=rounds.suggested,
+            is_logged=rounds.is_logged,
+            regret_sums=rounds.regret_sums,
+        )
 
-        self.expects = self.expects and predicted is not None
-        if predicted is None:
-            predicted = NOTHING_EXPECTED
-        if is_same_for_all:
-            suggested = suggested[:, np.newaxis]
+    def _add_mixed_play(
+        self,
+        strategies: Array,
+        predicted: Array,
+        losses: Array,
+        *,
+        suggested: Indices,
+        is_logged: Mask,
+        regret_sums: Array,
+    ) -> None:
+        """Add rounds to all sums; the arrays are those of the kernel of that name."""
         over_rows(
             _add_mixed_play,
-            n_rows,
-            decision.probabilities,
+            len(self.count),
+            strategies,
             predicted,
             losses,
             suggested,
+            is_logged,
+            self.constants,
             self.count,
             self.fixed,
             self.followed,
             self.contextual,
             self.surprise_fixed,
             self.surprise_followed,
+            regret_sums,
         )
 
     def state(self) -> dict[str, Any]:
@@ -368,22 +439,26 @@ class Ledger(Checkpointable):
 
         Biases and contextual sums are left out: it gives no bound and no contextual swap regret.
         """
+        self.pending.add_up()
         excerpt = copy(self)
+        excerpt.pending = PendingRounds()
         excerpt.expects = False
         excerpt.measures = tuple(name for name in self.measures if name != "contextual_swap")
         for name in self.SUMS:
-            table = vars(self)[name]
+            table = getattr(self, name)
             if name in self.EXCERPT_SUMS:
                 setattr(excerpt, name, np.array(table[rows]))
             else:
                 setattr(excerpt, name, table[:0])
         if isinstance(self.rounds, np.ndarray):
             excerpt.rounds = np.array(self.rounds[rows])
+        excerpt.shape = len(excerpt.count), self.shape[1]
         return excerpt
 
     def since(self, earlier: "Ledger") -> "Ledger":
         """Return the sums of the rounds after an earlier excerpt of the same rows."""
         window = copy(self)
+        window.pending = PendingRounds()
         window.rounds = self.rounds - earlier.rounds
         window.count = self.count - earlier.count
         window.fixed = self.fixed - earlier.fixed
@@ -432,7 +507,7 @@ class Ledger(Checkpointable):
 
     def regrets(self, measures: Sequence[str]) -> dict[str, Array | None]:
         """Return the regrets per round of every row (K,), by measure, as ``regret`` does."""
-        regret_per_round = self._summed_regrets() / np.maximum(self.rounds, 1.0)  # (4, K)
+        regret_per_round = self.regret_sums() / np.maximum(self.rounds, 1.0)  # (4, K)
         by_measure: dict[str, Array | None] = {}
         for measure in measures:
             if not self.has_regret(measure):
@@ -450,17 +525,16 @@ class Ledger(Checkpointable):
         has_benchmark = self.constants or self.followed.shape[2] > 0
         return has_benchmark or measure in ("external", "swap")
 
-    def write_regret_sums(self, regrets: Array, rows: Indices | slice = slice(None)) -> None:
-        """Write every regret of some rows but the contextual one, summed over rounds.
+    def regret_sums(self, rows: Indices | slice = slice(None)) -> Array:
+        """Return every regret of some rows but the contextual one, summed over rounds (4, k).
 
-        ``regrets`` (4, k) is written, in the order of ``MEASURES``.
+        They are in the order of ``MEASURES``.
         """
-        fixed = self.fixed
-        followed = self.followed
-        if isinstance(rows, np.ndarray):
-            fixed = fixed[rows]
-            followed = followed[rows]
+        fixed = self.fixed[rows]
+        followed = self.followed[rows]
+        regrets = np.empty((4, len(fixed)))
         over_rows(_write_regrets, len(fixed), fixed, followed, self.constants, regrets)
+        return regrets
 
     def bound_from_bias(self) -> Array | None:
         """Return the right-hand side of the module's inequality without the gap (K,).
@@ -492,7 +566,7 @@ class Ledger(Checkpointable):
         regret_of_policies = self.played_losses.sum(1)[:, None] - least_of_policies
         columns = [regret_of_policies]
         if self.constants:
-            swap_regret = self._summed_regrets()[MEASURES.index("swap")]
+            swap_regret = self.regret_sums()[MEASURES.index("swap")]
             columns.append(swap_regret[:, None])
         regrets = np.concatenate(columns, axis=1)
         if not regrets.shape[1]:
@@ -504,9 +578,3 @@ class Ledger(Checkpointable):
         if self.constants:
             return sums_by_action
         return sums_by_action[..., :0]
-
-    def _summed_regrets(self) -> Array:
-        """Return all regrets but the contextual one (4, K), summed over rounds, by measure."""
-        regrets = np.empty((4, len(self.count)))
-        self.write_regret_sums(regrets)
-        return regrets

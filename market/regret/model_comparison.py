@@ -1,10 +1,10 @@
 r"""What agents would have lost with an alternative: models, policies and fixed actions.
 
-A seat of the game holds one ``ModelComparison`` of its cohort and calls ``add`` in every round;
-tables and the verdict read ``mean_loss`` and ``series`` from it. Where a cohort is shared out among
-workers each has a ``part``, whose states ``join`` puts together again: the figures are the same to
-the last bit however the agents were shared out, because what is added up over agents is added
-exactly (``market.numerics.exact_sum``).
+A seat of the game holds one ``ModelComparison`` of its cohort, which reads every round that is kept
+for the cohort's ledger (``pending_rounds``); tables and the verdict read ``mean_loss`` and
+``series`` from it. Where a cohort is shared out among workers each has a ``part``, whose states
+``join`` puts together again: the figures are the same to the last bit however the agents were
+shared out, because what is added up over agents is added exactly (``market.numerics.exact_sum``).
 
 Mathematics
 -----------
@@ -32,9 +32,10 @@ from regretless.market.core.arrays import Array, Indices, Mask
 from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.compiled import compiled
 from regretless.market.numerics import exact_sum
-from regretless.market.records import Decision
-from regretless.market.regret.played_losses import fill_played_losses, strategies_or_choices
+from regretless.market.regret.pending_rounds import PlayedRounds, RoundReader, SumOfRounds
+from regretless.market.regret.played_losses import fill_played_losses
 
+NO_MODELS: Indices = np.empty((0, 0), dtype=np.intp)  # are compared with
 MAX_BATCHES = 256  # at least half as many are in use once there have been so many rounds
 SAMPLED_LOSSES_PER_BATCH = 1024  # rows of the sample times their actions
 
@@ -106,7 +107,7 @@ def _merge_batches(table: Array) -> Array:
 
 
 @compiled()
-def _add_round(
+def _add_rounds(
     strategies: Array,
     choices: Indices,
     losses: Array,
@@ -114,98 +115,115 @@ def _add_round(
     counts: Array,
     model_actions: Indices,
     suggested: Indices,
+    batches: Indices,
     sample: Indices,
     sums: Array,
     differences: Array,
+    agent_rounds: Array,
     sampled: Array,
 ) -> None:
-    """Add a round to a comparison of K rows with M models and C policies (compiled).
+    """Add rounds to a comparison of K rows with M models and C policies (compiled).
 
-    Of row k, whose n_k agents lose l_k(a) with action a and l_k as they played,
+    Of row k, whose n_k agents lose l_k(a) with action a and l_k as they played in a round of batch
+    i,
 
-        sums[k, m] += l_k(model m),    differences[:, j] += sum_k n_k (l_k(alternative j) - l_k),
+        sums[k, m] += l_k(model m),    differences[i, :, j] += sum_k n_k (l_k(alternative j) - l_k),
 
     where row k is present, the last sum as two numbers (``exact_sum``).
 
     Parameters
     ----------
-    strategies, choices : arrays (K, A) and (K,), one of them empty
+    strategies, choices : arrays (T, K, A) and (T, K), one of them empty
         What each row played, mixed or pure (``fill_played_losses``).
-    losses : array (K, A)
+    losses : array (T, K, A)
         Losses of all actions at the outcome.
-    present : bool array (K,)
-        Which rows took part.
+    present : bool array (T, K), or empty
+        Which rows took part; empty where all did.
     counts : array (K,)
-        How many agents each row stands for, 0 for an absent one.
-    model_actions : int array (K, M)
+        How many agents each row stands for.
+    model_actions : int array (T, K, M)
         What each model suggests to each row.
-    suggested : int array (C, 1) or (C, K)
+    suggested : int array (T, C, 1) or (T, C, K)
         What each policy suggests to all rows, or to each.
+    batches : int array (T,)
+        The batch of each round, one of B.
     sample : int array (S,)
         Rows that keep the losses of all actions.
     sums : array (K, M)
         Losses with each model; added to in place.
-    differences : array (2, M + C)
+    differences : array (B, 2, M + C)
         Loss with each model and policy less loss as played, over all agents; added to in place.
-    sampled : array (S, A + 2)
+    agent_rounds : array (B,)
+        Over how many rounds of agents that is; added to in place.
+    sampled : array (B, S, A + 2)
         Losses of all actions, loss as played and rounds of the sampled rows; added to in place.
     """
-    played_losses = np.empty(len(losses))
-    fill_played_losses(strategies, choices, losses, np.arange(len(losses)), played_losses)
-    n_models = model_actions.shape[1]
-    n_policies = suggested.shape[0]
-    n_actions = losses.shape[1]
-    same_for_all = suggested.shape[1] == 1
-    for m in range(n_models):
-        coarse_total = 0.0
-        fine_total = 0.0
-        for k in range(losses.shape[0]):
-            model_loss = losses[k, model_actions[k, m]] if present[k] else 0.0
-            sums[k, m] += model_loss
-            coarse, fine = exact_sum.split(model_loss - played_losses[k])
-            coarse_total += counts[k] * coarse
-            fine_total += counts[k] * fine
-        differences[0, m] += coarse_total
-        differences[1, m] += fine_total
-    for c in range(n_policies):
-        coarse_total = 0.0
-        fine_total = 0.0
-        for k in range(losses.shape[0]):
-            policy_loss = losses[k, suggested[c, 0 if same_for_all else k]]
-            coarse, fine = exact_sum.split(policy_loss - played_losses[k])
-            coarse_total += counts[k] * coarse
-            fine_total += counts[k] * fine
-        differences[0, n_models + c] += coarse_total
-        differences[1, n_models + c] += fine_total
-    for s in range(sample.shape[0]):
-        k = sample[s]
-        if present[k]:
-            for a in range(n_actions):
-                sampled[s, a] += losses[k, a]
-            sampled[s, n_actions + 1] += 1.0
-        sampled[s, n_actions] += played_losses[k]
+    n_rows = losses.shape[1]
+    n_actions = losses.shape[2]
+    n_models = model_actions.shape[2]
+    n_policies = suggested.shape[1]
+    same_for_all = suggested.shape[2] == 1
+    are_pure = len(choices) > 0
+    all_rows = np.arange(n_rows)
+    no_strategies = np.empty((0, 0))
+    no_choices = np.empty(0, dtype=np.intp)
+    is_present = np.ones(n_rows, dtype=np.bool_)
+    played_losses = np.empty(n_rows)
+    for t in range(len(losses)):
+        if are_pure:
+            fill_played_losses(no_strategies, choices[t], losses[t], all_rows, played_losses)
+        else:
+            fill_played_losses(strategies[t], no_choices, losses[t], all_rows, played_losses)
+        if len(present):
+            is_present[:] = present[t]
+        batch = batches[t]
+        for k in range(n_rows):
+            if is_present[k]:
+                agent_rounds[batch] += counts[k]
+        for m in range(n_models):
+            coarse_total = 0.0
+            fine_total = 0.0
+            for k in range(n_rows):
+                if is_present[k]:
+                    model_loss = losses[t, k, model_actions[t, k, m]]
+                    sums[k, m] += model_loss
+                    coarse, fine = exact_sum.split(model_loss - played_losses[k])
+                    coarse_total += counts[k] * coarse
+                    fine_total += counts[k] * fine
+            differences[batch, 0, m] += coarse_total
+            differences[batch, 1, m] += fine_total
+        for c in range(n_policies):
+            coarse_total = 0.0
+            fine_total = 0.0
+            for k in range(n_rows):
+                if is_present[k]:
+                    policy_loss = losses[t, k, suggested[t, c, 0 if same_for_all else k]]
+                    coarse, fine = exact_sum.split(policy_loss - played_losses[k])
+                    coarse_total += counts[k] * coarse
+                    fine_total += counts[k] * fine
+            differences[batch, 0, n_models + c] += coarse_total
+            differences[batch, 1, n_models + c] += fine_total
+        for s in range(len(sample)):
+            k = sample[s]
+            if is_present[k]:
+                for a in range(n_actions):
+                    sampled[batch, s, a] += losses[t, k, a]
+                sampled[batch, s, n_actions + 1] += 1.0
+            sampled[batch, s, n_actions] += played_losses[k]
 
 
-class Comparison(Checkpointable):
+class Comparison(RoundReader, Checkpointable):
     """Agents whom nobody compares with anything; ``ModelComparison`` overrides every method."""
 
     REMEMBERED: ClassVar[tuple[str, ...]] = ()
     names: tuple[str, ...] = ()
 
-    def add(self, round_index: int, decision: Decision, losses: Array, suggested: Indices) -> None:
-        """Add a round.
+    def model_actions(self) -> Indices:
+        """Return the action that each model suggests to each row in the open round (K, M)."""
+        return NO_MODELS
 
-        Parameters
-        ----------
-        round_index : int
-            Of the round, counted from 0.
-        decision : Decision
-            What the K rows did.
-        losses : array (K, A)
-            Losses of all actions at the outcome.
-        suggested : int array (C,) or (C, K)
-            The action that each policy suggested to all rows, or to each.
-        """
+    def add_played(self, rounds: PlayedRounds) -> None:
+        """Add rounds that follow those before."""
 
     def mean_loss(self, rounds: int | Indices) -> Array:
         """Return the loss per round of following each model (K, M).
@@ -263,6 +281,11 @@ class ModelComparison(Comparison):
         "_sampled",
     )
 
+    sums = SumOfRounds()
+    _differences = SumOfRounds()
+    _agent_rounds = SumOfRounds()
+    _sampled = SumOfRounds()
+
     def __init__(
         self,
         names: tuple[str, ...],
@@ -277,14 +300,13 @@ class ModelComparison(Comparison):
         self.names = names
         self.suggest = suggest
         self._counts = counts
-        self._population = counts.sum()  # agents
         self.sums = np.zeros((len(counts), len(names)))
         if sample is None:
             sample_size = max(1, min(len(counts), SAMPLED_LOSSES_PER_BATCH // n_actions))
             evenly_spaced = np.linspace(0, len(counts) - 1, sample_size)
             sample = np.unique(evenly_spaced.astype(np.intp))
         self._sample = sample
-        self._everybody = np.ones(len(counts), dtype=np.bool_)
+        self._no_models = np.empty((len(counts), 0), dtype=np.intp)
         self._batch_length = 1  # rounds
         # By batch: loss with each model and policy minus loss as played, summed over agents, as two
         # numbers that add up to it; over how many rounds of agents; of the sampled rows the losses
@@ -293,32 +315,36 @@ class ModelComparison(Comparison):
         self._agent_rounds = np.zeros(MAX_BATCHES)
         self._sampled = np.zeros((MAX_BATCHES, len(sample), n_actions + 2))
 
-    def add(self, round_index: int, decision: Decision, losses: Array, suggested: Indices) -> None:
-        present = self._everybody
-        counts = self._counts
-        population = self._population
-        if decision.present is not None:
-            present = decision.present
-            counts = counts * present
-            population = counts.sum()
-        batch_index = self._batch_of(round_index)
-        self._agent_rounds[batch_index] += population
-        if suggested.ndim == 1:
-            suggested = suggested[:, None]
-        strategies, choices = strategies_or_choices(decision)
-        _add_round(
-            strategies,
-            choices,
-            losses,
-            present,
-            counts,
-            self.suggest(),
-            suggested,
-            self._sample,
-            self.sums,
-            self._differences[batch_index],
-            self._sampled[batch_index],
-        )
+    def model_actions(self) -> Indices:
+        if not self.names:
+            return self._no_models
+        return self.suggest()
+
+    def add_played(self, rounds: PlayedRounds) -> None:
+        first = 0
+        while first < len(rounds.losses):
+            self._make_batch_for(int(rounds.round_indices[first]))
+            batches = rounds.round_indices[first:] // self._batch_length
+            n_rounds = int(
+                np.searchsorted(batches, MAX_BATCHES)
+            )  # those that there are batches for
+            last = first + n_rounds
+            _add_rounds(
+                rounds.strategies[first:last],
+                rounds.choices[first:last],
+                rounds.losses[first:last],
+                rounds.present[first:last],
+                self._counts,
+                rounds.model_actions[first:last],
+                rounds.suggested[first:last],
+                batches[:n_rounds],
+                self._sample,
+                self.sums,
+                self._differences,
+                self._agent_rounds,
+                self._sampled,
+            )
+            first = last
 
     def part(self, rows: Indices, counts: Array, suggest: Callable[[], Indices]) -> Self:
         """Return a comparison of some ``rows`` (k,) that has seen no round.
@@ -380,11 +406,10 @@ class ModelComparison(Comparison):
         agent_rounds[:, -1] = rounds_present @ weights
         return Series(length=self._batch_length, sums=sums, agent_rounds=agent_rounds)
 
-    def _batch_of(self, round_index: int) -> int:
-        """Return the batch of a round, which batches are lengthened to hold if need be."""
+    def _make_batch_for(self, round_index: int) -> None:
+        """Lengthen batches until one of them holds a round."""
         while round_index // self._batch_length >= MAX_BATCHES:
             self._lengthen_batches(2 * self._batch_length)
-        return round_index // self._batch_length
 
     def _lengthen_batches(self, length: int) -> None:
         """Merge batches, in place, until they have at least ``length`` rounds."""

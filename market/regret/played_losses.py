@@ -10,7 +10,7 @@ which is the loss of its action where it plays a pure choice.
 
 import numpy as np
 
-from regretless.market.core.arrays import Array, Indices
+from regretless.market.core.arrays import Array, Indices, Mask
 from regretless.market.core.compiled import compiled
 from regretless.market.records import Decision
 
@@ -60,6 +60,44 @@ def fill_played_losses(
             for action in range(losses.shape[1]):
                 loss += strategies[row, action] * losses[row, action]
         played_losses[place] = loss
+
+
+@compiled()
+def fill_losses_of_rounds(
+    strategies: Array,
+    choices: Indices,
+    losses: Array,
+    is_wanted: Mask,
+    rows: Indices,
+    played_losses: Array,
+) -> None:
+    """Write what each of some rows loses as it plays in some rounds (compiled).
+
+    Parameters
+    ----------
+    strategies, choices : arrays (T, K, A) and (T, K), one of them empty
+        As in ``fill_played_losses``, by round.
+    losses : array (T, K, A)
+        Losses of all actions.
+    is_wanted : bool array (T,)
+        Which rounds, n of them.
+    rows : int array (k,)
+        The rows.
+    played_losses : array (n, k)
+        Written.
+    """
+    are_pure = len(choices) > 0
+    no_strategies = np.empty((0, 0))
+    no_choices = np.empty(0, dtype=np.intp)
+    place = 0
+    for t in range(len(losses)):
+        if not is_wanted[t]:
+            continue
+        if are_pure:
+            fill_played_losses(no_strategies, choices[t], losses[t], rows, played_losses[place])
+        else:
+            fill_played_losses(strategies[t], no_choices, losses[t], rows, played_losses[place])
+        place += 1
 
 
 def write_played_losses(

@@ -152,7 +152,7 @@ class PlayCounts:
                 n_seen += len(decision.actions)
                 continue
             taken = taken_actions(cohort, decision.actions, decision.counts)
-            type_of_row = np.zeros(len(cohort.ledger.count), dtype=np.intp)
+            type_of_row = np.zeros(cohort.ledger.shape[0], dtype=np.intp)
             type_of_row[np.repeat(cohort.row_of, cohort.multiplicity)] = type_of_agent
             multiplicity = taken.multiplicity
             if multiplicity is None:

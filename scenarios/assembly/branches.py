@@ -259,7 +259,7 @@ def _books_so_far(trunk: MarketModel, branch: MarketModel, name: str) -> dict[st
         raise UserError(f"{reason}; give it multiplicity = false")
     first_agents = np.unique(after.row_of, return_index=True)[1]
     rows_before = before.row_of[first_agents]
-    n_rows_before = len(before.ledger.count)
+    n_rows_before = before.ledger.shape[0]
     state = before.state()
     ledger: dict[str, Any] = {}
     for key, value in state["ledger"].items():
@@ -313,7 +313,7 @@ def deviate(branch: MarketModel, agents: Mapping[int, Any]) -> None:
                 raise UserError(f"{fault}; give an action from 0 to {actions - 1}")
             policy = partial(_always, int(behaviour))
         rows_of_cohorts.setdefault(index, {})[row] = (agent, policy)
-        promises[index] = uncovered(promises[index], row, len(cohort.ledger.count))
+        promises[index] = uncovered(promises[index], row, cohort.ledger.shape[0])
     for index, rows in rows_of_cohorts.items():
         branch.game.seats[index].deviations = Deviations(rows, cohorts[index].loss.actions)
     branch.promise(tuple(promises))

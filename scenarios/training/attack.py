@@ -492,7 +492,7 @@ def _score(attack: Attack, plan: Array, seed: int) -> Score:
     if outcomes_are_moved or tracker.extent(index).quantisation_error:
         bound = np.nan  # the outcomes that others would have met are not known
     rows, figures = tracker.leader_figures_of(index)
-    bound_per_row = np.broadcast_to(bound, len(cohort.ledger.count))[rows]
+    bound_per_row = np.broadcast_to(bound, cohort.ledger.shape[0])[rows]
     return _mean_score(figures, cohort.counts[rows], bound_per_row)
 
 

@@ -6,7 +6,8 @@ import pytest
 from regretless.market.core.randomness import stream
 from regretless.market.numerics import exact_sum
 from regretless.market.records import Decision
-from regretless.market.regret.model_comparison import ModelComparison
+from regretless.market.regret.model_comparison import MAX_BATCHES, ModelComparison
+from regretless.market.regret.pending_rounds import PendingRounds, one_round
 
 ROWS = 7
 ACTIONS = 3
@@ -48,7 +49,14 @@ def test_a_round_adds_what_each_alternative_would_have_cost(absent_row: int | No
         choices=choices,
     )
 
-    comparison.add(0, decision, losses, policy_actions)
+    comparison.add_played(
+        one_round(
+            decision,
+            losses,
+            suggested=policy_actions,
+            model_actions=comparison.model_actions(),
+        )
+    )
 
     played = np.where(present, losses[np.arange(ROWS), choices], 0.0)
     alternatives = np.column_stack([model_actions, np.tile(policy_actions, (ROWS, 1))])
@@ -80,7 +88,14 @@ def test_mixed_play_is_compared_by_its_expected_loss(absent_row: int | None) -> 
         present=None if absent_row is None else present,
     )
 
-    comparison.add(0, decision, losses, policy_actions)
+    comparison.add_played(
+        one_round(
+            decision,
+            losses,
+            suggested=policy_actions,
+            model_actions=comparison.model_actions(),
+        )
+    )
 
     series = comparison.series()
     assert series is not None
@@ -100,3 +115,50 @@ def test_the_two_numbers_of_a_value_are_those_that_the_sum_adds_up() -> None:
     for value in values:
         coarse, fine = exact_sum.total(np.array([[value]]), weights)[:, 0]
         assert exact_sum.split(value) == (coarse, fine)
+
+
+def test_batches_that_grow_while_rounds_are_pending_are_those_of_rounds_added_one_by_one() -> None:
+    rng = stream(5, "rounds of a comparison")
+    n_rounds = 2 * MAX_BATCHES + 10
+    model_actions = rng.integers(ACTIONS, size=(n_rounds, ROWS, 1))
+    losses = rng.random((n_rounds, ROWS, ACTIONS))
+    choices = rng.integers(ACTIONS, size=(n_rounds, ROWS))
+    counts = np.arange(1.0, ROWS + 1)
+    policy_actions = np.array([1])
+    open_round = [0]
+
+    def suggest() -> np.ndarray:
+        return model_actions[open_round[0]]
+
+    at_once = ModelComparison(("model",), counts, sizes=(1, ACTIONS), suggest=suggest)
+    later = ModelComparison(("model",), counts, sizes=(1, ACTIONS), suggest=suggest)
+    pending = PendingRounds()
+    for t in range(n_rounds):
+        open_round[0] = t
+        decision = Decision(None, choices[t], losses[t], choices=choices[t])
+        at_once.add_played(
+            one_round(
+                decision,
+                losses[t],
+                suggested=policy_actions,
+                model_actions=at_once.model_actions(),
+                round_index=t,
+            )
+        )
+        pending.add(
+            decision,
+            losses[t],
+            suggested=policy_actions,
+            model_actions=later.model_actions(),
+            round_index=t,
+            outcome=np.zeros(1),
+            readers=[later],
+        )
+
+    assert pending.n_rounds > 0
+    state_at_once = at_once.state()
+    state_later = later.state()
+    assert pending.n_rounds == 0
+    assert state_later["batch_length"] == state_at_once["batch_length"] > 2
+    for name in ("sums", "differences", "agent_rounds", "sampled"):
+        assert np.array_equal(state_later[name], state_at_once[name])

@@ -1,0 +1,153 @@
+"""Rounds that are kept as they were played are added up to the same sums, whoever reads when."""
+
+import numpy as np
+import pytest
+
+from regretless import load
+from regretless.market.core.randomness import stream
+from regretless.market.records import Decision
+from regretless.market.regret import pending_rounds
+from regretless.market.regret.ledger import MEASURES, Ledger
+from regretless.market.regret.pending_rounds import PlayedRounds, RoundReader
+
+ROWS = 5
+ACTIONS = 3
+POLICY_ACTIONS = np.array([2, 0])
+NO_MODELS = np.empty((ROWS, 0), dtype=np.intp)
+OUTCOME = np.array([0.5])
+
+
+class RegretLog(RoundReader):
+    """Keeps the regrets after each logged round."""
+
+    def __init__(self) -> None:
+        self.regret_sums: list[np.ndarray] = []
+
+    def add_played(self, rounds: PlayedRounds) -> None:
+        self.regret_sums.extend(rounds.regret_sums)
+
+
+def pure_decision(rng: np.random.Generator) -> Decision:
+    choices = rng.integers(ACTIONS, size=ROWS)
+    return Decision(None, choices, rng.random((ROWS, ACTIONS)), choices=choices)
+
+
+def mixed_decision(rng: np.random.Generator) -> Decision:
+    strategies = rng.dirichlet(np.ones(ACTIONS), ROWS)
+    return Decision(strategies, strategies.argmax(1), rng.random((ROWS, ACTIONS)))
+
+
+def decision_without_a_row(rng: np.random.Generator) -> Decision:
+    present = np.ones(ROWS, dtype=np.bool_)
+    present[rng.integers(ROWS)] = False
+    return pure_decision(rng).masked(present, np.arange(ROWS))
+
+
+def keep(ledger: Ledger, decision: Decision, losses: np.ndarray, *, round_index: int) -> None:
+    """Keep a round for a ledger, as the seat of its cohort does."""
+    ledger.count_round(decision)
+    ledger.pending.add(
+        decision,
+        losses,
+        suggested=POLICY_ACTIONS,
+        model_actions=NO_MODELS,
+        round_index=round_index,
+        outcome=OUTCOME,
+        readers=[ledger],
+    )
+
+
+@pytest.mark.parametrize("measures", [MEASURES[:4], MEASURES])
+def test_rounds_of_every_kind_add_up_to_the_sums_and_regrets_of_rounds_added_at_once(
+    measures: tuple[str, ...],
+) -> None:
+    rng = stream(1, "pending rounds")
+    at_once = Ledger(ROWS, ACTIONS, policies=2, measures=measures)
+    later = Ledger(ROWS, ACTIONS, policies=2, measures=measures)
+    log = RegretLog()
+    regrets_at_once = []
+    kinds = [pure_decision, mixed_decision, decision_without_a_row]
+    for t in range(90):
+        decision = kinds[t // 15 % 3](rng)
+        losses = rng.random((ROWS, ACTIONS))
+        at_once.add(decision, losses, POLICY_ACTIONS)
+        keep(later, decision, losses, round_index=t)
+        if t % 4 == 1:
+            regrets_at_once.append(at_once.regret_sums())
+            later.pending.log_last(log)
+
+    assert later.pending.n_rounds > 0
+    for name in Ledger.SUMS:
+        assert np.array_equal(getattr(later, name), getattr(at_once, name))
+    assert np.array_equal(later.rounds, at_once.rounds)
+    assert later.expects == at_once.expects
+    assert np.array_equal(log.regret_sums, regrets_at_once)
+
+
+def test_a_round_counts_as_it_was_played_whatever_is_written_into_its_arrays_later() -> None:
+    rng = stream(2, "a round that is overwritten")
+    ledger = Ledger(ROWS, ACTIONS, policies=2)
+    decision = mixed_decision(rng)
+    losses = rng.random((ROWS, ACTIONS))
+    assert decision.strategy is not None
+    cost = (decision.strategy * losses).sum(1)
+
+    keep(ledger, decision, losses, round_index=0)
+    losses[:] = 9.0
+    decision.strategy[:] = 0.0
+
+    np.testing.assert_allclose(ledger.mean_loss(), cost, rtol=1e-14)
+
+
+def test_rounds_of_a_large_population_are_added_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pending_rounds, "MAX_PENDING_LOSSES", ROWS * ACTIONS)
+    rng = stream(3, "a large population")
+    ledger = Ledger(ROWS, ACTIONS, policies=2)
+
+    keep(ledger, pure_decision(rng), rng.random((ROWS, ACTIONS)), round_index=0)
+
+    assert ledger.pending.n_rounds == 0
+    assert ledger.count.sum() == ROWS
+
+
+def test_who_waits_later_gets_no_earlier_round() -> None:
+    rng = stream(4, "a late reader")
+    ledger = Ledger(ROWS, ACTIONS, policies=2)
+    log = RegretLog()
+    for t in range(3):
+        keep(ledger, pure_decision(rng), rng.random((ROWS, ACTIONS)), round_index=t)
+        if t == 2:
+            ledger.pending.log_last(log)
+    ledger.pending.add_up()
+
+    assert np.array_equal(log.regret_sums, [ledger.regret_sums()])
+
+
+@pytest.mark.parametrize("name", ["crop-choice", "sniping", "survival"])
+def test_who_reads_after_every_round_finds_the_run_of_who_reads_at_the_end(name: str) -> None:
+    watched = load(name, rounds=30).build(seed=2)
+    unwatched = load(name, rounds=30).build(seed=2)
+    for _ in range(30):
+        watched.step()
+        watched.agents_frame()
+        watched.verdict_frame()
+        watched.regret_frame()
+    unwatched.run()
+
+    for table in ("agents_frame", "verdict_frame", "regret_frame", "models_frame", "bounds_frame"):
+        expected = getattr(watched, table)()
+        assert getattr(unwatched, table)().equals(expected)
+
+
+def test_a_checkpoint_between_two_readings_holds_every_round_so_far() -> None:
+    stopped = load("crop-choice", rounds=30).build(seed=2)
+    stopped.run(17)
+    resumed = load("crop-choice", rounds=30).build(seed=2)
+    resumed.run(5)  # whose pending rounds the checkpoint replaces
+
+    resumed.restore(stopped.state())
+    resumed.run()
+    stopped.run()
+
+    assert resumed.agents_frame().equals(stopped.agents_frame())
+    assert resumed.verdict_frame().equals(stopped.verdict_frame())
