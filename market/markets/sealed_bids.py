@@ -24,7 +24,8 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from regretless.market import register
-from regretless.market.core.arrays import Array, Indices, Integers, Mask
+from regretless.market.core.arrays import Array, Indices, Integers
+from regretless.market.core.compiled import compiled
 from regretless.market.core.errors import UserError
 from regretless.market.game.market import (
     Decisions,
@@ -43,10 +44,157 @@ from regretless.market.game.profiles import (
 from regretless.market.game.protocols import Cohort
 from regretless.market.losses.orders import Orders
 from regretless.market.markets.expected_auction import ExpectedAuction
+from regretless.market.numerics.pairwise_sum import pairwise_sum
 from regretless.market.records import OutcomeDistribution
 
 BID_DECIMALS = 12  # of bids as shares of a value: those that agree in them are equal
 MAX_TABLE_ENTRIES = 2**22  # losses of all bidders at all profiles: 32 MiB
+
+
+@compiled(nogil=True)
+def _wins(bid: float, lot: int, rival_bid: float, rival_lot: int, floor: float) -> bool:
+    """Say whether a bid wins against its rival's; the earlier lot is first among equals (compiled).
+
+    No bid below ``floor``, the reserve price, wins.
+    """
+    beats_rival = bid > rival_bid or (bid == rival_bid and lot < rival_lot)
+    return beats_rival and bid >= floor
+
+
+@compiled(nogil=True)
+def _pays(bid: float, rival_bid: float, floor: float, own_bid: bool) -> float:  # noqa: FBT001
+    """Return what a bid pays where it wins: itself, or what it had to beat (compiled)."""
+    if own_bid:
+        return bid
+    return max(rival_bid, floor)
+
+
+@compiled(nogil=True)
+def _write_bids(greatest_bids: Array, scale: Array, actions: Indices, bids: Array) -> None:
+    """Write what agents bid in a round (N,), -1 for who is absent (compiled).
+
+    ``greatest_bids`` (N, A) are those of who draws its greatest value, ``scale`` (N,) is what was
+    drawn, and ``actions`` (N,) are -1 for who is absent.
+    """
+    for agent in range(len(actions)):
+        bids[agent] = -1.0
+        if actions[agent] >= 0:
+            bids[agent] = greatest_bids[agent, actions[agent]] * scale[agent]
+
+
+@compiled(nogil=True)
+def _sell(
+    bids: Array,
+    lot: Indices,
+    order: Indices,
+    value: Array,
+    units: int,
+    floor: float,
+    own_bid: bool,  # noqa: FBT001
+    rival_bid: Array,
+    rival_lot: Indices,
+    sums: Array,
+) -> tuple[float, int, float]:
+    """Find every bidder's rival, sell the units, and add the round to the sums (compiled).
+
+    The rival of a bidder is the k-th highest of the others: the one behind the last winner for a
+    winner, the last winner for the rest.
+
+    Parameters
+    ----------
+    bids : array (N,)
+        -1 for who is absent.
+    lot : int array (N,)
+    order : int array (N,)
+        Bidders from the highest bid to the lowest, equal ones by lot.
+    value : array (N,)
+        Of a unit to each bidder.
+    units, floor, own_bid
+        How many are sold, the reserve price, and whether winners pay what they bid.
+    rival_bid : array (N,)
+    rival_lot : int array (N,)
+        Written: the rival's bid, -1 for none, and its lot.
+    sums : array (6,)
+        Rounds, revenue, values of those who won and of those who should have, bids, values; added
+        to in place.
+
+    Returns
+    -------
+    float, int, float
+        The revenue, how many are sold, and the lowest price paid, ``floor`` if nothing is sold.
+    """
+    n_bidders = len(bids)
+    paid = np.zeros(n_bidders)
+    values_of_winners = np.empty(n_bidders)
+    present_values = np.zeros(n_bidders)
+    values_of_present = np.empty(n_bidders)
+    bids_of_present = np.empty(n_bidders)
+    n_sold = 0
+    n_present = 0
+    price = np.inf
+    for rank in range(n_bidders):
+        rank_of_rival = units if rank < units else units - 1
+        rival = order[min(rank_of_rival, n_bidders - 1)]
+        rival_bid[order[rank]] = bids[rival] if rank_of_rival < n_bidders else -1.0
+        rival_lot[order[rank]] = lot[rival]
+    for bidder in range(n_bidders):
+        bid = bids[bidder]
+        if bid < 0:
+            continue
+        present_values[bidder] = value[bidder]
+        values_of_present[n_present] = value[bidder]
+        bids_of_present[n_present] = bid
+        n_present += 1
+        if _wins(bid, lot[bidder], rival_bid[bidder], rival_lot[bidder], floor):
+            paid[bidder] = _pays(bid, rival_bid[bidder], floor, own_bid)
+            price = min(price, paid[bidder])
+            values_of_winners[n_sold] = value[bidder]
+            n_sold += 1
+    highest_values = np.sort(present_values)[::-1][:units].copy()
+    revenue = pairwise_sum(paid)
+    sums[0] += 1
+    sums[1] += revenue
+    sums[2] += pairwise_sum(values_of_winners[:n_sold])
+    sums[3] += pairwise_sum(highest_values)
+    sums[4] += pairwise_sum(bids_of_present[:n_present])
+    sums[5] += pairwise_sum(values_of_present[:n_present])
+    return revenue, n_sold, price if n_sold else floor
+
+
+@compiled(nogil=True)
+def _write_losses(
+    greatest_bids: Array,
+    scale: Array,
+    lot: Indices,
+    value: Array,
+    rival_bid: Array,
+    rival_lot: Indices,
+    floor: float,
+    own_bid: bool,  # noqa: FBT001
+    unit_offset: Array,
+    unit_scale: Array,
+    losses: Array,
+) -> None:
+    """Write what every bid of every bidder would have lost, normalised (compiled).
+
+    Parameters
+    ----------
+    greatest_bids : array (N, A)
+    scale : array (N,)
+        By which the bids are multiplied.
+    lot, value, rival_bid, rival_lot, floor, own_bid
+        As in ``_sell``.
+    unit_offset, unit_scale : array (N,)
+        Of the bidders' losses.
+    losses : array (N, A)
+        Written.
+    """
+    for bidder in range(losses.shape[0]):
+        for action in range(losses.shape[1]):
+            bid = greatest_bids[bidder, action] * scale[bidder]
+            wins = _wins(bid, lot[bidder], rival_bid[bidder], rival_lot[bidder], floor)
+            gain = wins * (value[bidder] - _pays(bid, rival_bid[bidder], floor, own_bid))
+            losses[bidder, action] = (-gain - unit_offset[bidder]) / unit_scale[bidder]
 
 
 class SealedBids(Market):
@@ -93,6 +241,8 @@ class SealedBids(Market):
         self._greatest_bids = np.concatenate(
             [_padded_with_zeros(bids, max_actions) for bids in self._bids_of_cohorts]
         )
+        self._unit_offset = np.concatenate([cohort.loss.unit_offset for cohort in cohorts])
+        self._unit_scale = np.concatenate([cohort.loss.unit_scale for cohort in cohorts])
         # Rounds, revenue, values of those who won and of those who should have, bids, values.
         self.sums = np.zeros(6)
         check_word("ties", ties, ("lot", "split"))
@@ -140,9 +290,7 @@ class SealedBids(Market):
 
     def _normalised(self, gains: Array) -> Array:
         """Return the losses (..., N) of gains (..., N)."""
-        unit_offset = np.concatenate([cohort.loss.unit_offset for cohort in self.cohorts])
-        unit_scale = np.concatenate([cohort.loss.unit_scale for cohort in self.cohorts])
-        return np.asarray((-gains - unit_offset) / unit_scale)
+        return np.asarray((-gains - self._unit_offset) / self._unit_scale)
 
     def clear(self, fundamental: Array, decisions: Decisions) -> Array:
         """Draw values and lots, rank the bids, and return the price of the last unit.
@@ -151,39 +299,29 @@ class SealedBids(Market):
         """
         if self.profile_table is not None:
             return self._clear_by_table(self.profile_table, decisions)
-        self._scale = self.rng.random(self.agents) if self.redraw else np.ones(self.agents)
-        self.lot = self.rng.permutation(self.agents)
+        n_bidders = len(self._greatest_value)
+        self._scale = self.rng.random(n_bidders) if self.redraw else np.ones(n_bidders)
+        self.lot = self.rng.permutation(n_bidders)
         self.value = self._scale * self._greatest_value
         self._floor = self.reserve * float(fundamental[0])
-        bid_tables = [bids[..., None] for bids in self._bids_of_cohorts]
-        chosen_bids = self.chosen(bid_tables, decisions)[:, 0] * self._scale
-        is_present = self.actions_of_agents(decisions) >= 0
-
-        # The rival of a bidder is the k-th highest of the others: the one behind the last winner
-        # for a winner, the last winner for the rest.
-        bids = np.where(is_present, chosen_bids, -1.0)
-        order = np.lexsort((self.lot, -bids))
-        rank = np.argsort(order)
-        rank_of_rival = np.where(rank < self.units, self.units, self.units - 1)
-        has_rival = rank_of_rival < len(bids)
-        rival = order[np.minimum(rank_of_rival, len(bids) - 1)]
-        self._rival_bid = np.where(has_rival, bids[rival], -1.0)
-        self._rival_lot = self.lot[rival]
-
-        is_winner = self._wins(chosen_bids[:, None])[:, 0] & is_present
-        paid = np.where(is_winner, self._pays(chosen_bids[:, None])[:, 0], 0.0)
-        present_values = np.where(is_present, self.value, 0.0)
-        highest_values = np.sort(present_values)[::-1][: self.units]
-        self.sums += (
-            1,
-            paid.sum(),
-            self.value[is_winner].sum(),
-            highest_values.sum(),
-            chosen_bids[is_present].sum(),
-            self.value[is_present].sum(),
+        bids = np.empty(n_bidders)
+        _write_bids(self._greatest_bids, self._scale, self.actions_of_agents(decisions), bids)
+        self._rival_bid = np.empty(n_bidders)
+        self._rival_lot = np.empty(n_bidders, dtype=np.intp)
+        revenue, n_sold, price = _sell(
+            bids,
+            self.lot,
+            np.lexsort((self.lot, -bids)),
+            self.value,
+            self.units,
+            self._floor,
+            self.own_bid,
+            self._rival_bid,
+            self._rival_lot,
+            self.sums,
         )
-        self.last = {"revenue": paid.sum(keepdims=True), "sold": np.array([is_winner.sum()], float)}
-        return np.array([paid[is_winner].min() if is_winner.any() else self._floor])
+        self.last = {"revenue": np.array([revenue]), "sold": np.array([n_sold], float)}
+        return np.array([price])
 
     def _clear_by_table(self, table: ProfileTable, decisions: Decisions) -> Array:
         self._actions = self.actions_of_agents(decisions)
@@ -216,9 +354,27 @@ class SealedBids(Market):
         """Return what every bid of every bidder would have lost against the others' bids."""
         if self.profile_table is not None:
             return self._losses_by_table(self.profile_table)
-        bids = self._greatest_bids * self._scale[:, None]
-        gains = self._wins(bids) * (self.value[:, None] - self._pays(bids))
-        return self.losses_of(gains)
+        losses = np.empty(self._greatest_bids.shape)
+        _write_losses(
+            self._greatest_bids,
+            self._scale,
+            self.lot,
+            self.value,
+            self._rival_bid,
+            self._rival_lot,
+            self._floor,
+            self.own_bid,
+            self._unit_offset,
+            self._unit_scale,
+            losses,
+        )
+        tables = []
+        first = 0
+        for cohort in self.cohorts:
+            end = first + len(cohort.row_of)
+            tables.append(np.ascontiguousarray(losses[first:end, : cohort.loss.actions]))
+            first = end
+        return tables
 
     def profile_losses(self, profiles: Indices) -> Array:
         """Return what bidders lose at profiles, as ``Market.profile_losses`` says.
@@ -255,19 +411,6 @@ class SealedBids(Market):
             f"with {100 * means['efficiency']:.4g} % of the greatest value; bids were "
             f"{100 * means['bid_share']:.4g} % of the values"
         )
-
-    def _wins(self, bids: Array) -> Mask:
-        """Return which bids (N, A) win against the others' bids of the round."""
-        rival_bid = self._rival_bid[:, None]
-        has_earlier_lot = (self.lot < self._rival_lot)[:, None]
-        beats_rival = (bids > rival_bid) | ((bids == rival_bid) & has_earlier_lot)
-        return np.asarray(beats_rival & (bids >= self._floor))
-
-    def _pays(self, bids: Array) -> Array:
-        """Return what a bid pays where it wins (N, A)."""
-        if self.own_bid:
-            return bids
-        return np.broadcast_to(np.maximum(self._rival_bid, self._floor)[:, None], bids.shape)
 
 
 def _padded_with_zeros(shares: Array, n_actions: int) -> Array:
