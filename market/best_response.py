@@ -211,6 +211,41 @@ def _write_responses_to_points(
         _write_expected_and_chosen(offset, weights, point, expected, choices, k, k + 1)
 
 
+@compiled(nogil=True)
+def _add_responses_to_mixture(
+    offset: Array,
+    weights: Array,
+    points: Array,
+    probabilities: Array,
+    expected: Array,
+    strategies: Array,
+    first: int,
+    last: int,
+) -> None:
+    """Add up what a span of rows plays over the predictions of a mixture (compiled).
+
+    Parameters
+    ----------
+    offset, weights
+        As in ``expected_rows``.
+    points : array (m, n)
+        The predictions.
+    probabilities : array (m,)
+        Of each.
+    expected : array (K, A)
+        Written: the expected losses at the last prediction.
+    strategies : array (K, A)
+        The probability of a prediction is added to the best response to it, in their order.
+    first, last : int
+        Span of rows.
+    """
+    for atom in range(len(probabilities)):
+        expected_rows(offset, weights, points[atom], expected, first, last)
+        for k in range(first, last):
+            choice = lowest(expected[k], 0, expected.shape[1], 0.0)
+            strategies[k, choice] += probabilities[atom]
+
+
 class ResponseTable:
     """What K rows expect and choose at predictions, and lose at outcomes, by one table of weights.
 
@@ -271,6 +306,21 @@ class ResponseTable:
             choices,
         )
         return expected, choices
+
+    def respond_to_mixture(self, points: Array, probabilities: Array) -> Array:
+        """Return mixed strategies (K, A): best responses to predictions (m, n) drawn by (m,)."""
+        strategies = np.zeros(self._offset.shape)
+        over_rows(
+            _add_responses_to_mixture,
+            len(strategies),
+            self._offset,
+            self._weights,
+            np.ascontiguousarray(points, dtype=np.float64),
+            np.ascontiguousarray(probabilities, dtype=np.float64),
+            np.empty(self._offset.shape),
+            strategies,
+        )
+        return strategies
 
     def realise(self, outcome: Array) -> Array:
         """Return the losses (K, A) at an outcome (n,), where the table ``has_losses``."""

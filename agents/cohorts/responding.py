@@ -338,6 +338,9 @@ class RespondingCohort(Cohort, Checkpointable):
         return np.array(predictions)
 
     def strategy(self, mixture: Mixture, context: Context) -> Array:
+        table = self._best_responses
+        if table is not None and self.distance is None:
+            return table.respond_to_mixture(mixture.points, mixture.weights)
         expected_strategy = np.zeros(self.loss.offset.shape)
         for atom, weight in enumerate(mixture.weights):
             predicted = self._predicted(Forecast(mixture, atom))

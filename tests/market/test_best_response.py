@@ -220,6 +220,12 @@ def test_sums_keep_index_order_in_any_layout(seed: int, rows: int, actions: int,
     for index in range(1, size):
         weighted_outcome += weights[..., index] * outcome[index]
     realised = offset + weighted_outcome
+    points = np.array([point, outcome, point])
+    probabilities = np.array([0.1, 0.2, 0.7])
+    played_over_draws = np.zeros((rows, actions))
+    for atom, probability in zip(points, probabilities, strict=True):
+        choices = best_response(expected_losses(offset, weights, atom))
+        played_over_draws += probability * np.eye(actions)[choices]
 
     for layout, table in layouts_of(weights).items():
         responses = ResponseTable(offset, table, loss_offset=offset)
@@ -227,6 +233,14 @@ def test_sums_keep_index_order_in_any_layout(seed: int, rows: int, actions: int,
             assert answer[0].tobytes() == expected.tobytes(), layout
             assert np.array_equal(answer[1], best_response(expected)), layout
         assert answer[2].tobytes() == realised.tobytes(), layout
+        strategies = responses.respond_to_mixture(points, probabilities)
+        assert strategies.tobytes() == played_over_draws.tobytes(), layout
+        heard = [0, 1] * rows
+        each_row = responses.respond_to_points(points, np.array(heard[:rows]))
+        for row, atom in enumerate(heard[:rows]):
+            expected_at_atom, choices_at_atom = responses.respond(points[atom])
+            assert each_row[0][row].tobytes() == expected_at_atom[row].tobytes(), layout
+            assert each_row[1][row] == choices_at_atom[row], layout
         assert responses.realise(outcome).tobytes() == realised.tobytes(), layout
         assert expected_losses(offset, table, point).tobytes() == expected.tobytes(), layout
         assert offset_sum(offset, table, outcome[None]).tobytes() == realised.tobytes(), layout
