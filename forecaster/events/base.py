@@ -65,8 +65,15 @@ class EventSums(NamedTuple):
 
     def at(self, *index: int) -> "EventSums":
         """Return the views at an index of the first axes."""
-        gain, variation, squares, occupancy, predicted = (array[index] for array in self.arrays)
-        return EventSums(self.rows, gain, variation, squares, occupancy, predicted, self.prior)
+        return EventSums(
+            self.rows,
+            self.gain[index],
+            self.variation[index],
+            self.squares[index],
+            self.occupancy[index],
+            self.predicted[index],
+            self.prior,
+        )
 
     def gain_in_band(self, band: Band) -> Array:
         """Return what the weights see of all gains, but for the common band."""
@@ -76,7 +83,7 @@ class EventSums(NamedTuple):
         return np.asarray(self.gain - models_band)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class WeightedEvents(ABC):
     """Events that can happen in a round, with their weights up to the common normalisation."""
 
@@ -91,7 +98,7 @@ class WeightedEvents(ABC):
         """
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class WeightedCoordinates(WeightedEvents):
     """Events whose experts are the coordinates of a prediction: weights are rows of the table."""
 

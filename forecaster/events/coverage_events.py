@@ -38,7 +38,7 @@ GREATEST_STEP = 2.0  # by which what was drawn and its expectation differ at mos
 NO_REGRET = "events of coverage say nothing of regrets; add them to events of losses"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class WeightedCoverage(WeightedEvents):
     """Signed biases of coverage: they pull rows of pinball losses along single indicators."""
 

@@ -447,7 +447,7 @@ class Gains:
         return switch_test.rejects(total, total_squares)
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(eq=False, kw_only=True)
 class WeightedGains(WeightedEvents):
     """Scalar events: each pulls the row of its loss and played action towards its comparator."""
 
