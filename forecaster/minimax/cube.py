@@ -481,9 +481,14 @@ class CubeSolver(HullSolver):
         self._mean = solution.mass @ solution.points
         self._last = solution.points[: self.size + 1]
 
+    def state(self) -> dict[str, Any]:
+        """Return what a checkpoint needs, of one shape: an offline run stacks those of rounds."""
+        filled_up = np.full((self.size + 1, self.size), np.nan)
+        filled_up[: len(self._last)] = self._last
+        return super().state() | {"last": filled_up}
+
     def restore(self, state: dict[str, Any]) -> None:
         super().restore(state)
-        # earlier versions filled up the points of a mixture with NaN
         self._last = self._last[~np.isnan(self._last[:, 0])]
 
 
