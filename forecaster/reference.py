@@ -16,6 +16,7 @@ trusted or not; they have failed with it, and theirs is y, since nobody would ha
 increments' sizes, which allow no R above ``reach`` times sqrt(C) (docs/theory.md, 9).
 """
 
+import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -133,7 +134,9 @@ class Reference(Checkpointable):
     def advise(self, x: object, size: int) -> Array:
         """Return the model's forecast (n,); UserError if it is not ``size`` finite numbers."""
         point = np.array(self.model.point(x), dtype=np.float64)
-        if point.shape != (size,) or not np.isfinite(point).all():
+        # A sum is finite where all of its terms are, unless they are so large that it overflows.
+        is_surely_finite = math.isfinite(np.add.reduce(point)) if point.ndim == 1 else False
+        if point.shape != (size,) or not (is_surely_finite or np.isfinite(point).all()):
             cure = f"it must predict {size} finite numbers"
             raise UserError(f"the base model predicted {point!s}; {cure}")
         return point

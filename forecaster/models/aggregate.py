@@ -63,6 +63,34 @@ def _write_shares(regret: Array, variation: Array, shares: Array) -> None:
             shares[k, i] = shares[k, i] / total if total > 0.0 else 1.0 / n_models
 
 
+@compiled(error_model="numpy")
+def _write_all_shares(
+    regret_of_own: Array,
+    variation_of_own: Array,
+    regret_of_common: Array,
+    variation_of_common: Array,
+    regret_of_choice: Array,
+    variation_of_choice: Array,
+    own: Array,
+    common: Array,
+    choice: Array,
+) -> None:
+    """Write the ``Shares`` of a round (compiled).
+
+    Parameters
+    ----------
+    regret_of_own, variation_of_own, own : array (M, n)
+        R and V of the own weights, and their shares; written.
+    regret_of_common, variation_of_common, common : array (M, 1)
+        Those of the common weights; written.
+    regret_of_choice, variation_of_choice, choice : array (2, n)
+        Those of the choice; written.
+    """
+    _write_shares(regret_of_own, variation_of_own, own)
+    _write_shares(regret_of_common, variation_of_common, common)
+    _write_shares(regret_of_choice, variation_of_choice, choice)
+
+
 @compiled()
 def _combine(points: Array, own: Array, common: Array, choice: Array, prediction: Array) -> None:
     """Write sum_k (choice_own own_k + choice_common common_k) p_k in each coordinate (compiled).
@@ -154,8 +182,9 @@ class PolynomialWeights(Checkpointable):
     REMEMBERED: ClassVar[tuple[str, ...]] = ("_regret", "_variation")
 
     def __init__(self, models: int, coordinates: int) -> None:
-        self._regret = np.zeros((models, coordinates))
-        self._variation = np.zeros_like(self._regret)
+        self.shape = (models, coordinates)
+        self._regret = np.zeros(self.shape)
+        self._variation = np.zeros(self.shape)
 
     @property
     def shares(self) -> Array:
@@ -262,7 +291,18 @@ class Aggregate(Model):
 
     def _current_shares(self) -> "Shares":
         """Return the weights that the next prediction has, by what was learned so far."""
-        return Shares(self._own.shares, self._common.shares, self._choice.shares)
+        shares = Shares(
+            np.empty(self._own.shape),
+            np.empty(self._common.shape),
+            np.empty(self._choice.shape),
+        )
+        _write_all_shares(
+            *self._own.sums,
+            *self._common.sums,
+            *self._choice.sums,
+            *shares,
+        )
+        return shares
 
     def _predicted(self, x: object) -> Array:
         self._points = self._points_of_models(x)

@@ -5,7 +5,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from regretless.forecaster.models.base import teach
+from regretless.forecaster.models.base import teacher_of
 from regretless.forecaster.wrapping import Wrapping
 from regretless.market.core.arrays import Array
 from regretless.market.core.validation import check_unit_vector
@@ -29,6 +29,7 @@ class LateModel(Wrapping):
     def __init__(self, model: Forecaster, delay: int) -> None:
         super().__init__(model)
         self.delay = delay  # D, in rounds
+        self._teach = teacher_of(model)
         self._waiting = list[dict[str, Any]]()
         self._context: Any = None
 
@@ -68,7 +69,7 @@ class LateModel(Wrapping):
         learned = self._round_to_learn(statistics.copy(), outcome, evidence)
         if learned is None:
             return None
-        teach(self.inner, learned.statistics, learned.outcome)
+        self._teach(learned.statistics, learned.outcome)
         return learned.evidence
 
     def _round_to_learn(

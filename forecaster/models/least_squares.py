@@ -149,13 +149,13 @@ def _add_to_cross(row: Array, statistics: Array, forgetting: float, cross: Array
 
 
 @compiled()
-def _with_ridges(grams: Array, ridges: Array) -> Array:
-    """Return G + rho I (S, k, k) of regressions with ridges rho (S,) (compiled)."""
-    regularised = grams.copy()
+def _write_with_ridges(grams: Array, ridges: Array, systems: Array) -> None:
+    """Write G + rho I (S, k, k) of regressions with ridges rho (S,) (compiled)."""
     for system in range(grams.shape[0]):
         for i in range(grams.shape[1]):
-            regularised[system, i, i] += ridges[system]
-    return regularised
+            for j in range(grams.shape[2]):
+                systems[system, i, j] = grams[system, i, j]
+            systems[system, i, i] += ridges[system]
 
 
 @compiled()
@@ -263,7 +263,8 @@ class Regressors(Checkpointable):
         solutions = self._solutions
         if solutions is None or not is_same_round:
             self.open_round(x, ahead)
-            systems = _with_ridges(self.grams, self._ridges)
+            systems = np.empty(self.grams.shape)
+            _write_with_ridges(self.grams, self._ridges, systems)
             solved = np.linalg.solve(systems, self._row()[:, np.newaxis])  # (S, k, 1)
             solutions = np.asarray(solved[:, :, 0], dtype=np.float64)
             self._solutions = solutions

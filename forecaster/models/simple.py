@@ -16,13 +16,11 @@ MAX_PERIOD = 100_000  # a period
 
 
 @compiled(error_model="numpy")
-def _moved(value: Array, target: Array, share: float, divisor: float) -> Array:
-    """Return value + share (target - value) / divisor, kept to [0, 1] (compiled); vectors (n,)."""
-    moved = np.empty(value.shape[0])
+def _move(value: Array, target: Array, share: float, divisor: float) -> None:
+    """Add share (target - value) / divisor to a vector (n,), kept to [0, 1] (compiled)."""
     for i in range(value.shape[0]):
         step = share * (target[i] - value[i]) / divisor
-        moved[i] = min(max(value[i] + step, 0.0), 1.0)
-    return moved
+        value[i] = min(max(value[i] + step, 0.0), 1.0)
 
 
 class Baseline(Model):
@@ -65,9 +63,9 @@ class RunningMean(Baseline):
 
     def _learn(self, statistics: Array) -> None:
         if self.time:
-            self._value = _moved(self._value, statistics, 1.0, float(self.time + 1))
+            _move(self._value, statistics, 1.0, float(self.time + 1))
         else:
-            self._value = statistics
+            self._value = statistics.copy()
 
 
 @register.forecaster("exponential-smoothing")
@@ -83,7 +81,7 @@ class ExponentialSmoothing(Baseline):
 
     def _learn(self, statistics: Array) -> None:
         share = self.rate * (1 - self.rate) ** self.newer
-        self._value = _moved(self._value, statistics, share, 1.0)
+        _move(self._value, statistics, share, 1.0)
 
 
 @register.forecaster("seasonal-naive")
@@ -111,10 +109,12 @@ class SeasonalNaive(Model):
         self._seasons: dict[str, Array] = {}  # the vector that is predicted
         self._rounds: dict[str, int] = {}  # the latest round whose vector was learned
         self._integers = IntegerFeatures()
+        self._open_season = ""  # of the round that was asked for, by what was known then
 
     def _predicted(self, x: object) -> Array:
         self._open_features = features(x)
-        return self._seasons.get(self._season(), self._last)
+        self._open_season = self._season()
+        return self._seasons.get(self._open_season, self._last)
 
     def _season(self) -> str:
         if self.period is not None:
@@ -125,8 +125,10 @@ class SeasonalNaive(Model):
         self.time += 1  # with a period the next round is of the next season
 
     def _learn(self, statistics: Array) -> None:
-        self._integers.learn(self._open_features)
-        season = self._season()
+        has_learned_features = self._integers.learn(self._open_features)
+        if has_learned_features or self.period is not None:
+            self._open_season = self._season()
+        season = self._open_season
         max_seasons = self.period or MAX_SEASONS
         if season not in self._seasons and len(self._seasons) == max_seasons:
             oldest_season = next(iter(self._seasons))  # dicts keep the order of insertion
