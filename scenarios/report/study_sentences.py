@@ -23,13 +23,22 @@ def sentences(data: StudyData) -> Iterator[str]:
     """Say what changes welfare most, which keys change a unit, and who regrets least and most."""
     contrasts = data.table("contrasts")
     cohorts = data.table("cohorts")
-    yield from sentence_on_welfare(contrasts, cohorts.groupby("cohort")["loss_scale"].mean())
+    yield from sentence_on_welfare(
+        contrasts,
+        cohorts.groupby("cohort")["loss_scale"].mean(),
+        n_planned_seeds=len(data.study.record["study"]["file"]["seeds"]),
+    )
     yield from unit_notes(contrasts)
     yield from sentence_on_regrets(cohorts, setting_names(data.table("parameters")))
 
 
-def sentence_on_welfare(contrasts: pd.DataFrame, scale: pd.Series[float]) -> Iterator[str]:
-    """Say what changed welfare most, and for whom; ``scale`` is the unit of each cohort."""
+def sentence_on_welfare(
+    contrasts: pd.DataFrame, scale: pd.Series[float], *, n_planned_seeds: int = 0
+) -> Iterator[str]:
+    """Say what changed welfare most, and for whom; ``scale`` is the unit of each cohort.
+
+    A change that rests on fewer seeds than were planned, since runs failed, says on how many.
+    """
     measure = next((name for name in GAIN_MEASURES if (contrasts["measure"] == name).any()), None)
     if measure is None:
         return
@@ -44,7 +53,13 @@ def sentence_on_welfare(contrasts: pd.DataFrame, scale: pd.Series[float]) -> Ite
     unit = sure["cohort"].map(scale.where(scale > 0, 1.0))
     sizes = (sure["mean"] / unit).abs()
     largest = sure[sizes >= sizes.max() * (1 - NEGLIGIBLE)]  # several where changes tie
-    described = ", and as large ".join(map(_describe_change, largest.to_dict("records")))
+    descriptions = []
+    for contrast in largest.to_dict("records"):
+        description = _describe_change(contrast)
+        if contrast["seeds"] < n_planned_seeds:
+            description += f", of {contrast['seeds']:.0f} of {n_planned_seeds} seeds"
+        descriptions.append(description)
+    described = ", and as large ".join(descriptions)
     if len(changes) == 1:
         yield f"Change of welfare (mean utility per round): {described}."
         return

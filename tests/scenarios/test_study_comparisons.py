@@ -618,3 +618,12 @@ def test_equal_regrets_have_no_least_and_no_greatest() -> None:
 def test_the_least_regret_of_two_says_that_there_is_one_more() -> None:
     words = "least rye and 1 more (0.2, mean loss 0.3), greatest oats (0.3, mean loss 0.5)"
     assert words in regret_sentences([0.2, 0.2, 0.3])
+
+
+def test_the_largest_change_says_on_how_many_seeds_it_rests_where_runs_are_missing() -> None:
+    table = pd.DataFrame([contrast("welfare_mean", "row", 0.1, 0.02)])
+    scale = pd.Series({"row": 1.0})
+    of_all = " ".join(study_sentences.sentence_on_welfare(table, scale, n_planned_seeds=5))
+    assert "seeds" not in of_all
+    of_some = " ".join(study_sentences.sentence_on_welfare(table, scale, n_planned_seeds=8))
+    assert of_some.endswith("(95 % interval 0.08 to 0.12), of 5 of 8 seeds.")
