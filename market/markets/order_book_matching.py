@@ -383,11 +383,39 @@ def cost_at_once(state: IntArray, rules: Rules, lots: int, tick: int, good: int,
 
 
 @compiled(nogil=True, counts_references=False)
+def own_best_ticks(state: IntArray, rules: Rules, agent: int, good: int) -> tuple[int, int]:
+    """Return the highest tick that an agent bids for a good, and the lowest that it asks.
+
+    They are -1 and T + 1 for none.
+    """
+    own_bid = -1
+    own_ask = rules.top_tick + 1
+    lots_left = state[account_at(rules, agent) + OPEN_LOTS]
+    slot = agent * rules.slots_per_agent
+    while lots_left:
+        order = slot * ORDER_WIDTH
+        lots = state[order + LOTS]
+        if lots and state[order + GOOD] == good:
+            if state[order + SIDE] == BID:
+                own_bid = max(own_bid, state[order + TICK])
+            else:
+                own_ask = min(own_ask, state[order + TICK])
+        lots_left -= lots
+        slot += 1
+    return own_bid, own_ask
+
+
+@compiled(nogil=True, counts_references=False)
 def is_allowed(
     state: IntArray, rules: Rules, agent: int, lots: int, tick: int, good: int, side: int,
-    rests: int,
+    rests: int, own_bid: int, own_ask: int,
 ) -> bool:  # fmt: skip
-    """Say whether an agent may send an order: it can pay for it, and trades not with itself."""
+    """Say whether an agent may send an order: it can pay for it, and trades not with itself.
+
+    ``own_bid`` and ``own_ask`` are as ``own_best_ticks`` returns them.
+    """
+    if tick >= own_ask if side == BID else tick <= own_bid:
+        return False
     account = account_at(rules, agent)
     holding = account + FIRST_HOLDING + HOLDING_WIDTH * good
     lots_of_round = state[account + LOTS_TRADED] + state[account + OPEN_LOTS] + lots
@@ -402,22 +430,7 @@ def is_allowed(
         cost = lots * cash_set_aside(rules, side, tick)
     else:
         cost = cost_at_once(state, rules, lots, tick, good, side)
-    if cost > state[account + CASH] - state[account + CASH_HELD]:
-        return False
-    opposite_lots = state[holding + (LOTS_OFFERED if side == BID else LOTS_BID_FOR)]
-    sign = 1 if side == BID else -1
-    slot = agent * rules.slots_per_agent
-    while opposite_lots:
-        order = slot * ORDER_WIDTH
-        is_opposite = (
-            state[order + LOTS] > 0 and state[order + GOOD] == good and state[order + SIDE] != side
-        )
-        if is_opposite:
-            if (tick - state[order + TICK]) * sign >= 0:
-                return False
-            opposite_lots -= state[order + LOTS]
-        slot += 1
-    return True
+    return bool(cost <= state[account + CASH] - state[account + CASH_HELD])
 
 
 @compiled(nogil=True, counts_references=False)
@@ -456,11 +469,13 @@ def settle(
 @compiled(nogil=True, counts_references=False)
 def send(
     state: IntArray, rules: Rules, tape: IntArray, agent: int, free_slot: int, signed: int,
-    tick: int, good: int, rests: int,
-) -> None:  # fmt: skip
+    tick: int, good: int, rests: int, own_bid: int, own_ask: int,
+) -> bool:  # fmt: skip
     """Let an agent send an order: it is refused, trades, rests in a free slot, or is dropped.
 
-    ``free_slot`` is the agent's first, or the one behind its last if none is free.
+    ``free_slot`` is the agent's first, or the one behind its last if none is free; ``own_bid`` and
+    ``own_ask`` are its best ticks of the good (``own_best_ticks``). Returns whether the order is in
+    the slot now.
     """
     lots = abs(signed)
     if signed > 0:
@@ -473,9 +488,11 @@ def send(
         other_side = BID
     may_rest = rests or rules.is_batch
     has_no_slot = may_rest and free_slot == (agent + 1) * rules.slots_per_agent
-    if has_no_slot or not is_allowed(state, rules, agent, lots, tick, good, side, rests):
+    if has_no_slot or not is_allowed(
+        state, rules, agent, lots, tick, good, side, rests, own_bid, own_ask
+    ):  # fmt: skip
         tape[COUNTS, N_REFUSED] += 1
-        return
+        return False
 
     while lots and not rules.is_batch:  # trade with what is on the book
         best_tick = state[rules.best_begin + 2 * good + other_side]
@@ -505,6 +522,8 @@ def send(
         reserve(state, rules, free_slot, lots)
         if not rules.is_batch:
             join_queue(state, rules, free_slot)
+        return True
+    return False
 
 
 @compiled(nogil=True, counts_references=False)
@@ -534,13 +553,27 @@ def arrive(
         return
     rests = action_table[agent, action, RESTS_ON_BOOK]
     free_slot = first_slot
+    # The agent's best ticks of the good of the order before: they are looked for again only where
+    # the next order is for another good, since those of 72 orders would be 72 times as many.
+    last_good = -1
+    own_bid = -1
+    own_ask = rules.top_tick + 1
     for order_index in range(action_table[agent, action, BEGIN], action_table[agent, action, END]):
         while free_slot < end_slot and state[free_slot * ORDER_WIDTH + LOTS]:
             free_slot += 1
         signed_lots = order_table[order_index, SIGNED_LOTS]
         good = order_table[order_index, ORDER_GOOD]
         tick = limit_as_sent(rules, order_table, tick_shift, order_index)
-        send(state, rules, tape, agent, free_slot, signed_lots, tick, good, rests)
+        if good != last_good:
+            own_bid, own_ask = own_best_ticks(state, rules, agent, good)
+            last_good = good
+        is_open = send(
+            state, rules, tape, agent, free_slot, signed_lots, tick, good, rests, own_bid, own_ask
+        )  # fmt: skip
+        if is_open and signed_lots > 0:
+            own_bid = max(own_bid, tick)
+        elif is_open:
+            own_ask = min(own_ask, tick)
 
 
 @compiled(nogil=True, counts_references=False)
