@@ -395,8 +395,12 @@ def shares(half_ticks: int, volume: int, demand: Whole, supply: Whole) -> tuple[
     """
     tick = half_ticks // 2
     is_between_ticks = half_ticks % 2
-    lots_left_for_bids = int(volume - demand[tick + 1 :].sum())
-    lots_left_for_offers = int(volume - supply[: tick + is_between_ticks].sum())
+    lots_left_for_bids = volume
+    for better_tick in range(tick + 1, len(demand)):
+        lots_left_for_bids -= demand[better_tick]
+    lots_left_for_offers = volume
+    for better_tick in range(tick + is_between_ticks):
+        lots_left_for_offers -= supply[better_tick]
     if is_between_ticks:
         return lots_left_for_bids, lots_left_for_offers, 0, 0
     return lots_left_for_bids, lots_left_for_offers, int(demand[tick]), int(supply[tick])
