@@ -18,20 +18,20 @@ from regretless.scenarios.cli.commands import app
 from regretless.scenarios.listing import REGISTRIES, listing
 from regretless.scenarios.schema import schema
 
-HOME = Path(__file__).parent.parent.parent
-ROOMS = ("market", "forecaster", "agents", "scenarios")
-MOST_NAMES = 20  # of a key, beyond which its row points to the page of names
-WIDTH = "96"  # columns of a command's help
+PROJECT_ROOT = Path(__file__).parent.parent.parent
+PACKAGES = ("market", "forecaster", "agents", "scenarios")
+MAX_LISTED_NAMES = 20  # of a key, beyond which its row points to the page of names
+HELP_WIDTH = "96"  # columns of a command's help
 
 
 def pages() -> dict[str, str]:
     """Return all pages, in the order in which the site shows them."""
-    written = {
+    page_of_file = {
         "reference/keys.md": keys(),
         "reference/names.md": names(),
         "reference/commands.md": commands(),
     }
-    return written | dict(api())
+    return page_of_file | dict(api())
 
 
 def keys() -> str:
@@ -43,13 +43,13 @@ def keys() -> str:
         "A key without a default may be left out. Names in quotes come with the package; a name",
         "of your own is as good.",
     ]
-    for file in ("scenario", "study"):
-        whole = schema(file)
-        parts += ["", f"## A {file} file", "", *_table(whole)]
-        for name, table in whole.get("$defs", {}).items():
-            parts += ["", f"## {_title(name)}", "", str(table.get("description", ""))]
-            parts += ["", *_table(table)]
-            if table.get("additionalProperties") is True:
+    for kind_of_file in ("scenario", "study"):
+        file_schema = schema(kind_of_file)
+        parts += ["", f"## A {kind_of_file} file", "", *_table(file_schema)]
+        for name, table_schema in file_schema.get("$defs", {}).items():
+            parts += ["", f"## {_title(name)}", "", str(table_schema.get("description", ""))]
+            parts += ["", *_table(table_schema)]
+            if table_schema.get("additionalProperties") is True:
                 parts += ["", "Other keys are parameters of what `kind` names."]
     return "\n".join(parts) + "\n"
 
@@ -58,27 +58,27 @@ def _title(model: str) -> str:
     return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", model.removesuffix("Spec")).lower().capitalize()
 
 
-def _table(model: dict[str, Any]) -> list[str]:
+def _table(table_schema: dict[str, Any]) -> list[str]:
     """Rows of a table of keys, in a box that the style sheet knows."""
-    needed = set(model.get("required", ()))
+    required_keys = set(table_schema.get("required", ()))
     rows = [
         '<div class="keys" markdown="block">',
         "",
         "| key | what it may be | default | meaning |",
         "|---|---|---|---|",
     ]
-    for key, what in model.get("properties", {}).items():
-        default = "**needed**" if key in needed else _value(_default(what))
-        said = str(what.get("description", "")).replace("|", "\\|")
-        rows.append(f"| `{key}` | {_form(what)} | {default} | {said} |")
+    for key, key_schema in table_schema.get("properties", {}).items():
+        default = "**needed**" if key in required_keys else _value(_default(key_schema))
+        meaning = str(key_schema.get("description", "")).replace("|", "\\|")
+        rows.append(f"| `{key}` | {_form(key_schema)} | {default} | {meaning} |")
     rows += ["", "</div>"]
     return rows
 
 
-def _default(what: dict[str, Any]) -> Any:
+def _default(key_schema: dict[str, Any]) -> Any:
     """Return the default of a key or of one of its forms; None without any."""
-    inside = [what, *what.get("anyOf", ()), *what.get("oneOf", ())]
-    return next((form["default"] for form in inside if "default" in form), None)
+    forms = [key_schema, *key_schema.get("anyOf", ()), *key_schema.get("oneOf", ())]
+    return next((form["default"] for form in forms if "default" in form), None)
 
 
 def _value(value: Any) -> str:
@@ -90,38 +90,42 @@ def _value(value: Any) -> str:
     return "`" + repr(value).replace("'", '"') + "`"
 
 
-def _form(what: dict[str, Any]) -> str:
+def _form(key_schema: dict[str, Any]) -> str:
     """Say what a key may be."""
-    several = what.get("anyOf") or what.get("oneOf")
-    if several:
-        return " or ".join(dict.fromkeys(filter(None, map(_form, several))))
-    if "$ref" in what:
-        title = _title(what["$ref"].rpartition("/")[2])
+    forms = key_schema.get("anyOf") or key_schema.get("oneOf")
+    if forms:
+        return " or ".join(dict.fromkeys(filter(None, map(_form, forms))))
+    if "$ref" in key_schema:
+        title = _title(key_schema["$ref"].rpartition("/")[2])
         return f"table [{title}](#{title.lower().replace(' ', '-')})"
-    options = what.get("enum", [what["const"]] if "const" in what else [])
+    options = key_schema.get("enum", [key_schema["const"]] if "const" in key_schema else [])
     if options:
-        many = len(options) > MOST_NAMES
-        return "[a name](names.md)" if many else ", ".join(map(_value, options))
-    return _type(what)
+        are_many = len(options) > MAX_LISTED_NAMES
+        return "[a name](names.md)" if are_many else ", ".join(map(_value, options))
+    return _type(key_schema)
 
 
-def _type(what: dict[str, Any]) -> str:
+def _type(key_schema: dict[str, Any]) -> str:
     """Say of what type a key is, and within which limits."""
-    kind, inner = what.get("type", ""), what.get("additionalProperties")
+    kind, inner = key_schema.get("type", ""), key_schema.get("additionalProperties")
     if kind == "array":
-        return f"list of {_form(what.get('items', {})) or 'values'}"
+        return f"list of {_form(key_schema.get('items', {})) or 'values'}"
     if kind == "object":
         return f"tables of {_form(inner)}" if isinstance(inner, dict) else "table"
-    return {"string": "text", "boolean": "true or false"}.get(kind, kind) + _limits(what)
+    return {"string": "text", "boolean": "true or false"}.get(kind, kind) + _limits(key_schema)
 
 
-def _limits(what: dict[str, Any]) -> str:
-    words = {
+def _limits(key_schema: dict[str, Any]) -> str:
+    word_of_limit = {
         "minimum": "at least", "maximum": "at most",
         "exclusiveMinimum": "above", "exclusiveMaximum": "below",
     }  # fmt: skip
-    said = [f"{word} {what[limit]:g}" for limit, word in words.items() if limit in what]
-    return f" ({', '.join(said)})" if said else ""
+    limits = [
+        f"{word} {key_schema[limit]:g}"
+        for limit, word in word_of_limit.items()
+        if limit in key_schema
+    ]
+    return f" ({', '.join(limits)})" if limits else ""
 
 
 def names() -> str:
@@ -134,8 +138,8 @@ def names() -> str:
     for kind in ("scenarios", "studies", *REGISTRIES):
         parts += ["", f"## {kind.capitalize()}", "", "| name | |", "|---|---|"]
         for line in listing(kind):
-            name, _, said = line.partition("  ")
-            escaped = said.strip().replace("|", "\\|").replace("``", "`")
+            name, _, description = line.partition("  ")
+            escaped = description.strip().replace("|", "\\|").replace("``", "`")
             parts.append(f"| `{name}` | {escaped} |")
     return "\n".join(parts) + "\n"
 
@@ -154,7 +158,7 @@ def _help(*command: str) -> Iterator[str]:
     """Print the help of a command into a block."""
     printed = io.StringIO()
     columns_before = os.environ.get("COLUMNS")
-    os.environ["COLUMNS"] = WIDTH
+    os.environ["COLUMNS"] = HELP_WIDTH
     try:
         with contextlib.redirect_stdout(printed):
             # The name is given, since the process that builds the site is another program.
@@ -170,10 +174,16 @@ def _help(*command: str) -> Iterator[str]:
 def api() -> Iterator[tuple[str, str]]:
     """Yield a page for the front door and for every package, of its modules' public things."""
     yield "reference/api/regretless.md", "# regretless\n\n::: regretless\n"
-    house = next(home for home in (HOME / "regretless", HOME) if (home / "market").is_dir())
-    for room in ROOMS:
-        for package in sorted(path.parent for path in (house / room).rglob("__init__.py")):
-            name = ".".join(package.relative_to(house).parts)
+    code_folder = next(
+        folder
+        for folder in (PROJECT_ROOT / "regretless", PROJECT_ROOT)
+        if (folder / "market").is_dir()
+    )
+    for top_package in PACKAGES:
+        for package in sorted(
+            path.parent for path in (code_folder / top_package).rglob("__init__.py")
+        ):
+            name = ".".join(package.relative_to(code_folder).parts)
             modules = sorted(path.stem for path in package.glob("[!_]*.py"))
             lines = [f"# {name}", "", f"::: regretless.{name}", "    options:"]
             lines += ["      members: false", "      show_root_heading: false"]
