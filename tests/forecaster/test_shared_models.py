@@ -35,80 +35,82 @@ def context_of_round(round_index: int) -> Context:
     return Context(("hour", "load"), np.array([round_index % 6, load]))
 
 
-def with_errors(basis: Basis) -> WithErrors:
+def regression_with_errors(basis: Basis) -> WithErrors:
     """Make a regression of the outcome that carries its errors, by season."""
     return WithErrors(LeastSquares(1, lags=2, forgetting=0.95), basis, window=12)
 
 
 def sharing_distributions() -> list[Model]:
-    shared = SharedDistribution(with_errors(BASES[0]))
+    shared = SharedDistribution(regression_with_errors(BASES[0]))
     return [DistributionInBasis(shared, basis) for basis in BASES]
 
 
 def sharing_regressions() -> list[Model]:
-    regressions = [regression(basis) for basis in BASES]
+    regressions = [make_regression(basis) for basis in BASES]
     for other in regressions[1:]:
         other.share_regressors(regressions[0])
     return list(regressions)
 
 
-def regression(basis: Basis, forgetting: float = 0.95) -> LeastSquares:
+def make_regression(basis: Basis, forgetting: float = 0.95) -> LeastSquares:
     return LeastSquares(basis.size, lags=2, season=5, forgetting=forgetting)
 
 
-def played(models: Sequence[Model], *, delay: int) -> list[list[bytes]]:
+def play_models(models: Sequence[Model], *, delay: int) -> list[list[bytes]]:
     """Return what each model predicted in each round, told outcomes so many rounds late."""
-    told_late = [LateModel(model, delay) for model in models]
+    late_models = [LateModel(model, delay) for model in models]
     predictions: list[list[bytes]] = []
     for round_index, outcome in enumerate(outcomes_of_rounds()):
         context = context_of_round(round_index)
-        predictions.append([model.point(context).tobytes() for model in told_late])
-        for model, basis in zip(told_late, BASES, strict=True):
+        predictions.append([model.point(context).tobytes() for model in late_models])
+        for model, basis in zip(late_models, BASES, strict=True):
             model.learn(basis.transform(outcome), outcome)
     return predictions
 
 
 @pytest.mark.parametrize("delay", [0, 2])
 def test_a_shared_distribution_predicts_what_one_for_each_basis_does(delay: int) -> None:
-    alone: list[Model] = [with_errors(basis) for basis in BASES]
+    separate_models: list[Model] = [regression_with_errors(basis) for basis in BASES]
 
-    predictions = played(sharing_distributions(), delay=delay)
+    predictions = play_models(sharing_distributions(), delay=delay)
 
-    assert predictions == played(alone, delay=delay)
+    assert predictions == play_models(separate_models, delay=delay)
 
 
 @pytest.mark.parametrize("delay", [0, 2])
 def test_regressions_that_share_features_predict_what_each_does_by_itself(delay: int) -> None:
-    alone: list[Model] = [regression(basis) for basis in BASES]
+    separate_models: list[Model] = [make_regression(basis) for basis in BASES]
 
-    predictions = played(sharing_regressions(), delay=delay)
+    predictions = play_models(sharing_regressions(), delay=delay)
 
-    assert predictions == played(alone, delay=delay)
+    assert predictions == play_models(separate_models, delay=delay)
 
 
 @pytest.mark.parametrize("delay", [0, 2])
 def test_regressions_that_forget_at_several_rates_share_features(delay: int) -> None:
     rates = (1.0, 0.9, 0.8)
-    alone = [regression(basis, forgetting) for basis, forgetting in zip(BASES, rates, strict=True)]
-    sharing = copy.deepcopy(alone)
+    separate_models = [
+        make_regression(basis, forgetting) for basis, forgetting in zip(BASES, rates, strict=True)
+    ]
+    sharing = copy.deepcopy(separate_models)
     for other in sharing[1:]:
         other.share_regressors(sharing[0])
 
-    predictions = played(sharing, delay=delay)
+    predictions = play_models(sharing, delay=delay)
 
-    assert predictions == played(alone, delay=delay)
-    for shares, by_itself in zip(sharing, alone, strict=True):
-        assert np.array_equal(shares.gram, by_itself.gram)
+    assert predictions == play_models(separate_models, delay=delay)
+    for sharing_model, separate_model in zip(sharing, separate_models, strict=True):
+        assert np.array_equal(sharing_model.gram, separate_model.gram)
 
 
 def test_a_regression_that_goes_on_alone_keeps_its_own_system_alone() -> None:
     rates = (1.0, 0.9, 0.8)
     sharing = [
-        regression(basis, forgetting) for basis, forgetting in zip(BASES, rates, strict=True)
+        make_regression(basis, forgetting) for basis, forgetting in zip(BASES, rates, strict=True)
     ]
     for other in sharing[1:]:
         other.share_regressors(sharing[0])
-    played(sharing, delay=0)
+    play_models(sharing, delay=0)
     gram = sharing[1].gram.copy()
 
     sharing[1]._go_on_alone()
@@ -120,41 +122,41 @@ def test_a_regression_that_goes_on_alone_keeps_its_own_system_alone() -> None:
 
 def test_a_shared_distribution_is_made_once_a_round(monkeypatch: pytest.MonkeyPatch) -> None:
     models = sharing_distributions()
-    asked: list[object] = []
+    contexts_asked: list[object] = []
     make_distribution = WithErrors.distribution
 
-    def counted(model: WithErrors, x: object = None) -> object:
-        asked.append(x)
+    def count_call(model: WithErrors, x: object = None) -> object:
+        contexts_asked.append(x)
         return make_distribution(model, x)
 
-    monkeypatch.setattr(WithErrors, "distribution", counted)
+    monkeypatch.setattr(WithErrors, "distribution", count_call)
 
-    played(models, delay=0)
+    play_models(models, delay=0)
 
-    assert len(asked) == ROUNDS
+    assert len(contexts_asked) == ROUNDS
 
 
 def test_a_shared_system_is_solved_once_a_round(monkeypatch: pytest.MonkeyPatch) -> None:
     models = sharing_regressions()
-    solved: list[Array] = []
+    rows_solved: list[Array] = []
     solve = np.linalg.solve
 
-    def counted(system: Array, row: Array) -> Array:
-        solved.append(row)
+    def count_call(system: Array, row: Array) -> Array:
+        rows_solved.append(row)
         return np.asarray(solve(system, row))
 
-    monkeypatch.setattr(np.linalg, "solve", counted)
+    monkeypatch.setattr(np.linalg, "solve", count_call)
 
-    played(models, delay=0)
+    play_models(models, delay=0)
 
-    assert len(solved) == ROUNDS - 1  # nothing is known in the first round
+    assert len(rows_solved) == ROUNDS - 1  # nothing is known in the first round
 
 
-@pytest.mark.parametrize("make", [sharing_distributions, sharing_regressions])
-def test_a_copy_of_one_model_plays_on_by_itself(make: object) -> None:
-    assert callable(make)
-    models = make()
-    played(models, delay=0)
+@pytest.mark.parametrize("make_models", [sharing_distributions, sharing_regressions])
+def test_a_copy_of_one_model_plays_on_by_itself(make_models: object) -> None:
+    assert callable(make_models)
+    models = make_models()
+    play_models(models, delay=0)
     context = context_of_round(ROUNDS)
     expected = [model.point(context).tobytes() for model in models]
 
@@ -168,17 +170,17 @@ def test_a_copy_of_one_model_plays_on_by_itself(make: object) -> None:
     assert imagined.point(context).tobytes() != expected[1]
 
 
-@pytest.mark.parametrize("make", [sharing_distributions, sharing_regressions])
-def test_models_that_share_go_on_from_what_each_has_kept(make: object) -> None:
-    assert callable(make)
-    models = make()
-    played(models, delay=0)
-    resumed = make()
+@pytest.mark.parametrize("make_models", [sharing_distributions, sharing_regressions])
+def test_models_that_share_go_on_from_what_each_has_kept(make_models: object) -> None:
+    assert callable(make_models)
+    models = make_models()
+    play_models(models, delay=0)
+    resumed = make_models()
 
-    for model, kept in zip(resumed, [model.state() for model in models], strict=True):
-        model.restore(kept)
+    for model, state in zip(resumed, [model.state() for model in models], strict=True):
+        model.restore(state)
 
-    assert played(resumed, delay=0) == played(models, delay=0)
+    assert play_models(resumed, delay=0) == play_models(models, delay=0)
 
 
 def test_a_regression_that_learns_statistics_alone_goes_on_by_itself() -> None:
@@ -195,28 +197,28 @@ def test_a_regression_that_learns_statistics_alone_goes_on_by_itself() -> None:
 
 def test_a_missing_outcome_passes_for_all_who_share_once() -> None:
     models = sharing_distributions()
-    alone = [with_errors(basis) for basis in BASES]
-    played(models, delay=0)
-    played(alone, delay=0)
+    separate_models = [regression_with_errors(basis) for basis in BASES]
+    play_models(models, delay=0)
+    play_models(separate_models, delay=0)
     context = context_of_round(ROUNDS)
 
-    for model in (*models, *alone):
+    for model in (*models, *separate_models):
         model.point(context)
-    for model in (*models, *alone):
+    for model in (*models, *separate_models):
         model.skip_round(context)
 
     next_context = context_of_round(ROUNDS + 1)
     shared_predictions = [model.point(next_context).tobytes() for model in models]
-    assert shared_predictions == [model.point(next_context).tobytes() for model in alone]
+    assert shared_predictions == [model.point(next_context).tobytes() for model in separate_models]
 
 
-class Stubborn(DistributionModel):
+class DistributionOfAUser(DistributionModel):
     """A class of a user's own."""
 
 
 def test_only_our_own_distributions_are_shared() -> None:
     assert is_shareable(ColumnForecast(BASES[0], columns=["forecast"]))
-    assert not is_shareable(Stubborn(BASES[0]))
+    assert not is_shareable(DistributionOfAUser(BASES[0]))
     assert not is_shareable(LastValue(1))
 
 
@@ -230,6 +232,7 @@ def test_blocks_of_one_broadcast_share_their_models_of_the_outcome() -> None:
     regressions = [model.members["least-squares"] for model in references]
     assert len({id(model.regressors) for model in regressions}) == 1
     # those that forget have the same features
-    others = [model.members["least-squares-0.99"] for model in references]
-    assert others[0].regressors is regressions[0].regressors
-    assert len(others[0].regressors.grams) == 2  # of those that forget, and of the others
+    forgetting_regressions = [model.members["least-squares-0.99"] for model in references]
+    assert forgetting_regressions[0].regressors is regressions[0].regressors
+    # of those that forget, and of the others
+    assert len(forgetting_regressions[0].regressors.grams) == 2

@@ -11,7 +11,7 @@ from paper.__main__ import INSTALLED_AS, TABLES, main
 from regretless.market.core.errors import UserError
 
 
-def without(monkeypatch: pytest.MonkeyPatch, *packages: str) -> None:
+def hide_packages(monkeypatch: pytest.MonkeyPatch, *packages: str) -> None:
     """Let packages pass for ones that are not installed."""
     for package in packages:
         monkeypatch.setitem(sys.modules, package, None)
@@ -25,13 +25,13 @@ def test_a_table_names_the_packages_that_are_missing_and_how_to_install_them(
     tmp_path: Path,
 ) -> None:
     table = import_module(f"paper.{TABLES[name]}").TABLES[name]
-    without(monkeypatch, *table.packages)
+    hide_packages(monkeypatch, *table.packages)
 
-    with pytest.raises(SystemExit) as stopped:
+    with pytest.raises(SystemExit) as exit_error:
         main([name, "--out", str(tmp_path / "out")])
 
     complaint = capsys.readouterr().err
-    assert stopped.value.code == 2
+    assert exit_error.value.code == 2
     assert complaint.count("\n") == 1
     assert f"the table '{name}' needs" in complaint
     for package in table.packages:
@@ -51,9 +51,9 @@ def test_a_rival_names_the_package_that_it_lacks(
     rival: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     package, cure = rivals.INSTALLED_WITH[rival]
-    without(monkeypatch, package)
+    hide_packages(monkeypatch, package)
 
-    with pytest.raises(UserError) as refused:
+    with pytest.raises(UserError) as refusal:
         rivals.check_rivals([rival])
 
-    assert str(refused.value) == f"--rivals: {rival} needs the package {package}; {cure}"
+    assert str(refusal.value) == f"--rivals: {rival} needs the package {package}; {cure}"

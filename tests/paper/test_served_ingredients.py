@@ -22,10 +22,10 @@ def weekly_series() -> PublicSeries:
     """Return 300 days with a season of seven, noise, and what a month of 30 days repeats."""
     days = np.arange(300)
     rng = stream(0, "tests", "served-ingredients")
-    of_month = np.tile(rng.normal(size=30), 10)
+    monthly_pattern = np.tile(rng.normal(size=30), 10)
     season = 3 * np.sin(2 * np.pi * days / 7)
     contexts = [{"weekday": float(day % 7)} for day in days]
-    return PublicSeries(10 + season + of_month + rng.normal(size=300), contexts, (30,))
+    return PublicSeries(10 + season + monthly_pattern + rng.normal(size=300), contexts, (30,))
 
 
 def quantiles_of_even_draws(server: OnlineOmnipredictor) -> list[float]:
@@ -39,18 +39,20 @@ def quantiles_of_even_draws(server: OnlineOmnipredictor) -> list[float]:
 
 def test_without_a_change_the_defaults_are_served() -> None:
     losses = {"store": Newsvendor(orders=np.linspace(0, 1, 5), underage=1.0, overage=1.0)}
-    by_default = quantiles_of_even_draws(OnlineOmnipredictor(losses, seed=3))
-    unchanged = CHANGES[NOTHING].make_server(losses, seed=3)
-    assert quantiles_of_even_draws(unchanged) == by_default
-    not_recalibrated = CHANGES["no recalibration"].make_server(losses, seed=3)
-    assert quantiles_of_even_draws(not_recalibrated) != by_default
+    default_quantiles = quantiles_of_even_draws(OnlineOmnipredictor(losses, seed=3))
+    unchanged_server = CHANGES[NOTHING].make_server(losses, seed=3)
+    assert quantiles_of_even_draws(unchanged_server) == default_quantiles
+    server_without_recalibration = CHANGES["no recalibration"].make_server(losses, seed=3)
+    assert quantiles_of_even_draws(server_without_recalibration) != default_quantiles
 
 
 def test_a_parameter_of_all_models_is_given_to_those_that_carry_their_errors() -> None:
     models = served_ingredients.models_with(window=256)
-    changed = {name for name, table in models.items() if table != PANEL_OF_DISTRIBUTIONS[name]}
+    names_of_changed_models = {
+        name for name, table in models.items() if table != PANEL_OF_DISTRIBUTIONS[name]
+    }
     assert len(models) == 10
-    assert changed == {
+    assert names_of_changed_models == {
         "least-squares",
         "least-squares-0.99",
         "last-value-with-errors",
