@@ -189,7 +189,7 @@ class Terms:
     stays: Sequence[FollowedStays] = ()  # of rows that come and go, before every forecaster
     windows: FollowedWindows | None = None  # that are declared, of rows that are there throughout
 
-    @property
+    @cached_property
     def cohort(self) -> Any:
         """The cohort to which the bounds apply."""
         return self.served.cohort
@@ -397,7 +397,7 @@ class Terms:
             **self._terms_of_swap_draws,
         )
 
-    @property
+    @cached_property
     def _terms_of_swap_draws(self) -> dict[str, Any]:
         """What ``swap_draws`` is told of the cohort, beside how many promises there are."""
         actions = self.cohort.loss.actions
