@@ -30,10 +30,50 @@ import numpy as np
 
 from regretless.market import register
 from regretless.market.core.arrays import Array
+from regretless.market.core.compiled import compiled
 from regretless.market.core.errors import UserError
 from regretless.market.game.market import columns_before_clearing
 from regretless.market.game.protocols import Cohort
 from regretless.market.markets.aggregate import Moments, Settling
+
+
+@compiled(nogil=True)
+def _write_squared_edges(
+    theta: Array,
+    supply: Array,
+    informed_share: float,
+    aversion: float,
+    signal: float,
+    noise: float,
+    supply_variance: float,
+    squared_edges: Array,
+) -> None:
+    """Write by how much assets differ from their price to who knows and who does not (compiled).
+
+    Row 0 is (theta - P)^2 / var_e, row 1 is (E[u | P] - P)^2 / var(u | P).
+
+    Parameters
+    ----------
+    theta, supply : array (m,)
+        What each asset's signal and supply are.
+    informed_share, aversion, signal, noise, supply_variance : float
+        lambda, a, var_theta, var_e and var_x.
+    squared_edges : array (2, m)
+        Written.
+    """
+    informed_weight = informed_share / (aversion * noise)  # demand per unit of theta
+    variance_from_theta = informed_weight**2 * signal  # of demand
+    rho = variance_from_theta / (variance_from_theta + supply_variance)
+    variance = signal * (1 - rho) + noise  # var(u | P)
+    uninformed_weight = (1 - informed_share) / (aversion * variance)
+    for asset in range(len(theta)):
+        expected_value = 0.0  # E[u | P]
+        if informed_share:
+            expected_value = rho * (theta[asset] - supply[asset] / informed_weight)
+        demand_at_price_0 = informed_weight * theta[asset] + uninformed_weight * expected_value
+        price = (demand_at_price_0 - supply[asset]) / (informed_weight + uninformed_weight)
+        squared_edges[0, asset] = (theta[asset] - price) ** 2 / noise
+        squared_edges[1, asset] = (expected_value - price) ** 2 / variance
 
 
 @register.market("information")
@@ -69,38 +109,34 @@ class Information(Settling):
         if min(aversion, signal, noise, supply) <= 0 or not 0 <= start <= 1 or assets < 1:
             hint = "give a share as market.start, and positive numbers for the others"
             raise UserError(f"market 'information': {hint}")
-        self.aversion = aversion
-        self.signal = signal
-        self.noise = noise
-        self.supply = supply
+        self.aversion = float(aversion)
+        self.signal = float(signal)
+        self.noise = float(noise)
+        self.supply = float(supply)
         self.assets = assets
+        self._deviations = np.sqrt([[self.signal], [self.supply]])  # of theta and x
         self.informed = Moments(1)  # the share of informed agents
         self.last = columns_before_clearing(share=1)
 
     def answer(self, fundamental: Array, load: Array) -> Array:
-        share_who_buy = load[1:] / max(load.sum(), 1)
+        share_who_buy = load[1:] / max(np.add.reduce(load), 1)
         level = self.settle(share_who_buy)
         self.informed.add(level)
         self.last = {"share": share_who_buy}
-        informed_share = float(level[0])  # lambda
-
-        normals = self.rng.normal(size=(2, self.assets))
-        deviations = np.sqrt([[self.signal], [self.supply]])
-        theta, supply = normals * deviations
-        informed_weight = informed_share / (self.aversion * self.noise)  # demand per unit of theta
-        variance_from_theta = informed_weight**2 * self.signal  # of demand
-        rho = variance_from_theta / (variance_from_theta + self.supply)
-        expected_value = np.zeros(self.assets)  # E[u | P]
-        if informed_share:
-            expected_value = rho * (theta - supply / informed_weight)
-        variance = self.signal * (1 - rho) + self.noise  # var(u | P)
-        uninformed_weight = (1 - informed_share) / (self.aversion * variance)
-        demand_at_price_0 = informed_weight * theta + uninformed_weight * expected_value
-        price = (demand_at_price_0 - supply) / (informed_weight + uninformed_weight)
-        squared_edges = np.stack(
-            [(theta - price) ** 2 / self.noise, (expected_value - price) ** 2 / variance]
+        theta, supply = self.rng.normal(size=(2, self.assets)) * self._deviations
+        squared_edges = np.empty((2, self.assets))
+        _write_squared_edges(
+            theta,
+            supply,
+            float(level[0]),
+            self.aversion,
+            self.signal,
+            self.noise,
+            self.supply,
+            squared_edges,
         )
-        return self.within_cube(np.exp(-squared_edges / 2).mean(1))
+        means = np.add.reduce(np.exp(-squared_edges / 2), axis=1) / self.assets
+        return self.within_cube(means)
 
     def described(self) -> dict[str, Any]:
         return {**super().described(), "informed": float(self.informed.mean[0])}

@@ -72,8 +72,9 @@ class Portfolio(Market):
     def shares(self) -> Array:
         """Return each cohort's share of all wealth (cohorts,)."""
         agent_spans = self.accounts.places.values()
-        wealth = np.array([self.accounts.cash[span].sum() for span in agent_spans])
-        return np.asarray(wealth / max(wealth.sum(), self.accounts.unit))
+        cash = self.accounts.cash
+        wealth = np.array([np.add.reduce(cash[span]) for span in agent_spans])
+        return np.asarray(wealth / max(np.add.reduce(wealth), self.accounts.unit))
 
     def described(self) -> dict[str, Any]:
         names = [cohort.name for cohort in self.cohorts]
