@@ -98,7 +98,7 @@ def describe_intervals(verdict: pd.DataFrame) -> Iterator[str]:
     if len(with_interval):
         yield "intervals: simultaneous over all alternatives, stationary outcomes assumed"
     elif len(verdict):
-        yield f'no intervals: they take at least {MIN_ROUNDS} rounds, and logs = "full"'
+        yield f'no intervals: they need logs = "full" and at least {MIN_ROUNDS} rounds'
     n_narrow = int((with_interval["effective"] < MIN_EFFECTIVE_ROUNDS).sum())
     if n_narrow == 0:
         return
@@ -122,6 +122,8 @@ def describe_play(rows: pd.DataFrame, agents: pd.DataFrame, *, note: str = "") -
     if first_row["cohort"] == EVERYBODY:
         return f"All {first_row['agents']:,} agents. {loss}."
     behaviour = "followed rules of their own"
+    if first_row["agents"] == 1:
+        behaviour = "followed a rule of its own"
     if _hear_forecast(agents):
         behaviour = "followed the forecast"
     losses_in_units = agents["loss_offset"] + agents["loss_scale"] * agents["mean_loss"]

@@ -188,7 +188,8 @@ class Cournot(Settling):
     def summary(self) -> str:
         price = self.outcomes.mean[0]
         quantity = self.supplied.mean[0]
-        return f"Market: {self.feedback} supply, mean price {price:.3f} of {quantity:.4g} units"
+        means = f"mean price {price:.3f}, mean supply {quantity:.4g} units"
+        return f"Market: {self.feedback} supply, {means}"
 
 
 def _is_proportional(values: Array, quantities: Array) -> Mask:

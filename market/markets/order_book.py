@@ -305,7 +305,7 @@ class OrderBook(Exchange):
         spread = "no spread"
         if figures["spread"] is not None:
             spread = f"a mean spread of {figures['spread']:.4g}"
-        gains = f"gains of {round(figures['gains_from_trade'], 9) + 0.0:.4g}"
+        gains = f"gains from trade of {round(figures['gains_from_trade'], 9) + 0.0:.4g}"
         if "efficiency" in figures:
             gains += f", {100 * figures['efficiency']:.4g} % of what there is"
         refused = ""
