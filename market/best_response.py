@@ -261,17 +261,18 @@ class ResponseTable:
         By loss, action and number of the prediction, or coordinate of the outcome.
     loss_offset : array (K, A) or None
         Added to weighted outcomes last; None where losses at outcomes are no such sums.
+
+    Attributes
+    ----------
+    has_losses : bool
+        Whether it says what rows lose at an outcome, too.
     """
 
     def __init__(self, offset: Array, weights: Array, *, loss_offset: Array | None = None) -> None:
         self._offset = offset
         self._weights = weights.swapaxes(1, 2)  # (K, n, A), as they lie in memory
         self._loss_offset = loss_offset
-
-    @property
-    def has_losses(self) -> bool:
-        """Whether it says what rows lose at an outcome, too."""
-        return self._loss_offset is not None
+        self.has_losses = loss_offset is not None
 
     def respond(self, point: Array) -> tuple[Array, Indices]:
         """Return expected losses (K, A) at a prediction (n,), and best responses (K,) to them."""
