@@ -64,17 +64,17 @@ BELOW = "no number above 1e-100: give them in a smaller unit"
 COUNTER = "a counter: it only grows or only falls"
 MOSTLY_EMPTY = "empty cells are a value of their own"
 MOSTLY_MISSING = "missing in more than half of the rows"
-NUMBERS = ("numbers", "whole numbers")
-LARGEST = 1e100  # of a number that is taken for one; squares and sums of such numbers are finite
+NUMBER_KINDS = ("numbers", "whole numbers")
+LARGEST_NUMBER = 1e100  # that is taken for one; squares and sums of such numbers are finite
 # The names of days and of months, each in their order.
 CALENDAR_NAMES = [[name.lower() for name in names if name] for names in (day_name, month_name)]
 MAX_NUMBERS = 31  # different ones of a context
 MAX_WORDS = 12  # different ones of a context
 MAX_GAPS = 0.5  # share of missing values from which they are no accident
 MAX_LAG = 400  # rows of a season
-MIN_PEAK = 0.2  # of the autocorrelation at a season
-INDEX = ("dates", "words")  # that name rounds if they all differ, dates before others
-SAMPLED_ROWS = 1000  # from which the separator is told
+MIN_SEASONAL_CORRELATION = 0.2  # of the autocorrelation at a season
+INDEX_KINDS = ("dates", "words")  # that name rounds if they all differ, dates before others
+SAMPLED_LINES = 1000  # from which the separator is told
 MAX_SERIES = 1000  # in one file
 MIN_SERIES_ROWS = 2  # of each
 MIN_SERIES_SHARE = 0.8  # of all pairs of a time and a series that are there
@@ -183,7 +183,7 @@ def described(
     form = _with_number_marks(frame, form, decimal=decimal, thousands=thousands)
     notes += _notes_on_form(frame, form)
     columns = _describe_columns(frame, form, series_column)
-    form = replace(form, missing_values=_sentinels(frame, form, columns))
+    form = replace(form, missing_values=_find_sentinels(frame, form, columns))
     if form.missing_values:
         columns = _describe_columns(frame, form, series_column)
         listed = ", ".join(f"{value:g}" for value in form.missing_values)
@@ -209,13 +209,13 @@ def _with_censored(
     """Return columns in which one that says where all was sold is no context, and notes on them."""
     numbers: dict[str, Array] = {}
     for column in columns:
-        if column.kind in NUMBERS and column.note not in (INFINITE, BEYOND, BELOW):
+        if column.kind in NUMBER_KINDS and column.note not in (INFINITE, BEYOND, BELOW):
             numbers[column.name] = table_files.numeric(frame, [column.name], "the table", form)[
                 :, 0
             ]
     outcomes = [column.name for column in columns if column.role == "outcome"]
     possible_sales = [name for name in outcomes if name in numbers] or None
-    told_apart = []
+    with_censored = []
     notes = []
     for column in columns:
         finding = ""
@@ -228,8 +228,8 @@ def _with_censored(
                 f"'{column.name}' {finding}, which is known after the round only; sales then are "
                 f"not demand: see {key} in [data]."
             )
-        told_apart.append(column)
-    return told_apart, notes
+        with_censored.append(column)
+    return with_censored, notes
 
 
 def _how_it_says_sold_out(
@@ -244,7 +244,7 @@ def _how_it_says_sold_out(
     """
     if SOLD_OUT.search(column.name):
         return "seems to say when all was sold"
-    words = _words_of(frame, column.name).str.casefold()
+    words = _texts_of(frame, column.name).str.casefold()
     is_known = words.isin(list(TRUTH_OF_WORD)).to_numpy()
     is_sold_out = words.map(TRUTH_OF_WORD).to_numpy() == True  # noqa: E712 - None where unknown
     others = {name: values for name, values in numbers.items() if name != column.name}
@@ -263,14 +263,14 @@ def _separator_of(path: Path, where: str) -> str | None:
     text = table_files.read_text(path, where)
     if table_files.EXCEL_SEPARATOR.match(text):
         return None
-    lines = [line for line in text.splitlines()[:SAMPLED_ROWS] if line.strip()]
-    cuts = []
+    lines = [line for line in text.splitlines()[:SAMPLED_LINES] if line.strip()]
+    n_separators = []
     for mark in table_files.SEPARATORS:
         counts = {line.count(mark) for line in lines}
-        cuts.append(max(counts) if len(counts) == 1 else 0)
-    if not any(cuts) and "tsv" in ending_of(path):
+        n_separators.append(max(counts) if len(counts) == 1 else 0)
+    if not any(n_separators) and "tsv" in ending_of(path):
         return "\t"
-    return table_files.SEPARATORS[int(np.argmax(cuts))]
+    return table_files.SEPARATORS[int(np.argmax(n_separators))]
 
 
 def _find_series(frame: pd.DataFrame) -> tuple[str, tuple[str, ...]]:
@@ -282,13 +282,13 @@ def _find_series(frame: pd.DataFrame) -> tuple[str, tuple[str, ...]]:
     names = [str(name) for name in frame]
     usable = [name for name in names if name.strip() and names.count(name) == 1]
     for dates in usable:
-        order = order_of(_words_of(frame, dates))
+        order = order_of(_texts_of(frame, dates))
         if order is None or not order.repeats:
             continue
         n_times = len(np.unique(order.times))
         candidates = []
         for name in usable:
-            words = _words_of(frame, name)
+            words = _texts_of(frame, name)
             if name == dates or _has_fractions(words) or _counts_parts_of_a_day(words):
                 continue
             names_of_rows = table_files.series_names(frame, name, "the table")
@@ -322,7 +322,7 @@ def _has_fractions(words: "pd.Series[str]") -> bool:
     return bool(np.isfinite(numbers).all() and (numbers != np.round(numbers)).any())
 
 
-def _words_of(frame: pd.DataFrame, name: str) -> "pd.Series[str]":
+def _texts_of(frame: pd.DataFrame, name: str) -> "pd.Series[str]":
     """Return the cells of a column as text."""
     return written_cells(frame, name)[0]
 
@@ -331,7 +331,7 @@ def _in_order_of_time(frame: pd.DataFrame) -> tuple[pd.DataFrame, bool, list[str
     """Return the rows in the order of their dates, whether they were so, and what is strange."""
     names = [str(name) for name in frame]
     for name in names:
-        order = order_of(_words_of(frame, name)) if names.count(name) == 1 else None
+        order = order_of(_texts_of(frame, name)) if names.count(name) == 1 else None
         if order is None:
             continue
         fault = order.fault()
@@ -357,17 +357,21 @@ def _with_number_marks(
     names = [str(name) for name in frame]
     for name in names:
         if names.count(name) == 1:
-            different = table_files.present_texts(frame, name, replace(form, gaps=True))
-            sign = common_sign(different)
-            plain = [without_sign(text)[0] if sign else text for text in different]
-            style = find_style(plain) if plain else None
-            if stated_style is not None and plain and stated_style.reads_all(plain):
+            distinct_texts = table_files.present_texts(frame, name, replace(form, gaps=True))
+            sign = common_sign(distinct_texts)
+            unsigned_texts = [without_sign(text)[0] if sign else text for text in distinct_texts]
+            style = find_style(unsigned_texts) if unsigned_texts else None
+            if (
+                stated_style is not None
+                and unsigned_texts
+                and stated_style.reads_all(unsigned_texts)
+            ):
                 style = stated_style
             if style is not None:
-                is_whole = style == PLAIN and not any("." in text for text in plain)
+                is_whole = style == PLAIN and not any("." in text for text in unsigned_texts)
                 if not is_whole:  # whole numbers are written alike with all marks
                     styles[name] = style
-            elif is_ambiguous(plain):
+            elif is_ambiguous(unsigned_texts):
                 ambiguous.append(name)
     if any(style == PLAIN for style in styles.values()):  # the table's fractions have a point
         styles |= dict.fromkeys(ambiguous, NumberStyle(thousands=","))
@@ -445,7 +449,7 @@ def _describe_columns(frame: pd.DataFrame, form: table_files.Form, series: str) 
     return columns
 
 
-def _sentinels(
+def _find_sentinels(
     frame: pd.DataFrame, form: table_files.Form, columns: list[Column]
 ) -> tuple[float, ...]:
     """Return the numbers that seem to stand for missing values in some column."""
@@ -460,58 +464,60 @@ def _sentinels(
 
 
 def _describe_column(frame: pd.DataFrame, name: str, form: table_files.Form) -> Column:
-    written, is_missing = written_cells(frame, name)
-    is_missing |= written.isin([str(value) for value in form.missing_values])
-    words = written[~is_missing]
-    column = Column(name, "words", missing=int(is_missing.sum()), distinct=int(words.nunique()))
-    if not len(words):
+    cell_texts, is_missing = written_cells(frame, name)
+    is_missing |= cell_texts.isin([str(value) for value in form.missing_values])
+    present_texts = cell_texts[~is_missing]
+    column = Column(
+        name, "words", missing=int(is_missing.sum()), distinct=int(present_texts.nunique())
+    )
+    if not len(present_texts):
         return replace(column, kind="nothing", note="every value is missing")
-    if words.map(lambda word: table_files.DATE.fullmatch(word) is not None).all():
-        return replace(column, kind="dates", note=_gaps(words))
-    different = list(words.unique())
+    if present_texts.map(lambda word: table_files.DATE.fullmatch(word) is not None).all():
+        return replace(column, kind="dates", note=_describe_steps(present_texts))
+    distinct_texts = list(present_texts.unique())
     with suppress(UserError):
         values = table_files.numeric(frame, [name], name, form)[:, 0]
         described_column = _describe_numbers(column, values)
-        sign = common_sign(different)
+        sign = common_sign(distinct_texts)
         return replace(
             described_column,
             unit=sign,
-            note=described_column.note or _note_on_marks(different, form, name),
+            note=described_column.note or _note_on_marks(distinct_texts, form, name),
         )
-    is_infinite = written.map(table_files.is_infinite)
+    is_infinite = cell_texts.map(table_files.is_infinite)
     if is_infinite.any() and not (is_infinite | is_missing).all():
         finite_column = _describe_column(frame[~is_infinite.to_numpy()], name, form)
         if "numbers" in finite_column.kind:
             return replace(finite_column, role="", season=None, note=INFINITE)
-    if all(NUMBER_LIKE.fullmatch(word) or HEXADECIMAL.fullmatch(word) for word in different):
-        return replace(column, kind="marked numbers", note=_fault_of_marks(different))
-    if words.str.casefold().isin(table_files.TRUTHS).all():
+    if all(NUMBER_LIKE.fullmatch(word) or HEXADECIMAL.fullmatch(word) for word in distinct_texts):
+        return replace(column, kind="marked numbers", note=_fault_of_marks(distinct_texts))
+    if present_texts.str.casefold().isin(table_files.TRUTHS).all():
         column = replace(column, kind="yes or no")
-    n_empty = int((written == "").sum())
-    if n_empty > MAX_GAPS * len(written) and column.distinct < MAX_WORDS:
+    n_empty = int((cell_texts == "").sum())
+    if n_empty > MAX_GAPS * len(cell_texts) and column.distinct < MAX_WORDS:
         # As a column of holidays, empty on all other days.
-        column = replace(column, values=("", *_ordered_words(words)))
+        column = replace(column, values=("", *_ordered_words(present_texts)))
         return replace(column, role="context", note=MOSTLY_EMPTY)
     if column.distinct == 1:
-        return replace(column, values=_ordered_words(words), note=SAME)
+        return replace(column, values=_ordered_words(present_texts), note=SAME)
     if column.distinct > MAX_WORDS:
         return replace(column, note="too many different words for a context")
-    return replace(column, role="context", values=_ordered_words(words))
+    return replace(column, role="context", values=_ordered_words(present_texts))
 
 
-def _note_on_marks(different: list[str], form: table_files.Form, name: str) -> str:
+def _note_on_marks(distinct_texts: list[str], form: table_files.Form, name: str) -> str:
     """Say how numbers with marks were read, where that may be in doubt; empty otherwise."""
     style = form.style_of(name)
     grouped = [
-        text for text in different if re.search(r"\d[., \u00a0\u2009\u202f'\u2019]\d{3}", text)
+        text for text in distinct_texts if re.search(r"\d[., \u00a0\u2009\u202f'\u2019]\d{3}", text)
     ]
     if style.thousands and grouped:
         example = grouped[0]
         value = style.read(without_sign(example)[0])
         mark = {" ": "a blank", "'": "an apostrophe"}.get(style.thousands, f"'{style.thousands}'")
         return f"{mark} stands between thousands: '{example}' is {value:g}"
-    if style == PLAIN and not form.says_thousands(name) and may_be_thousands(different):
-        example = different[0]
+    if style == PLAIN and not form.says_thousands(name) and may_be_thousands(distinct_texts):
+        example = distinct_texts[0]
         value = PLAIN.read(example)
         return (
             f"'{example}' is read as {value:g}: if the point stands between thousands, add "
@@ -521,20 +527,20 @@ def _note_on_marks(different: list[str], form: table_files.Form, name: str) -> s
     return ""
 
 
-def _fault_of_marks(different: list[str]) -> str:
+def _fault_of_marks(distinct_texts: list[str]) -> str:
     """Say why texts that look like numbers cannot be read as such."""
-    signs = {without_sign(text)[1] for text in different}
+    signs = {without_sign(text)[1] for text in distinct_texts}
     if len(signs) > 1:
         named = " and ".join(f"'{sign}'" if sign else "no sign" for sign in sorted(signs))
         return f"numbers with {named}: write all in one unit"
-    for text in different:
+    for text in distinct_texts:
         if IN_PARENTHESES.fullmatch(text):
             return f"'{text}': write numbers below zero with a minus, not in parentheses"
         if HEXADECIMAL.fullmatch(text):
             return f"'{text}': write hexadecimal numbers with decimal digits"
-    plain = [without_sign(text)[0] for text in different]
-    if is_ambiguous(plain):
-        example = next(text for text in plain if "," in text)
+    unsigned_texts = [without_sign(text)[0] for text in distinct_texts]
+    if is_ambiguous(unsigned_texts):
+        example = next(text for text in unsigned_texts if "," in text)
         number = NumberStyle(thousands=",").read(example)
         small = NumberStyle(decimal=",").read(example)
         options = "--thousands=, or --decimal=,"
@@ -546,26 +552,26 @@ def _fault_of_marks(different: list[str]) -> str:
 def written_cells(frame: pd.DataFrame, name: str) -> "tuple[pd.Series[str], pd.Series[bool]]":
     """Return a column's cells as text, and which of them say that nothing is there."""
     cells = table_files.column_of(frame, name, "the table").astype(object)
-    written = cells.map(lambda cell: str(cell).strip())
-    return written, written.str.casefold().isin(MISSING | MISSING_MARKS) | cells.isna()
+    cell_texts = cells.map(lambda cell: str(cell).strip())
+    return cell_texts, cell_texts.str.casefold().isin(MISSING | MISSING_MARKS) | cells.isna()
 
 
 def _ordered_words(words: "pd.Series[Any]") -> tuple[str, ...]:
     """Return the different words, if they are few, by the calendar or the alphabet."""
     if words.nunique() > MAX_WORDS:
         return ()
-    different = sorted(words.unique())
+    distinct_texts = sorted(words.unique())
     for names in CALENDAR_NAMES:
         place_of_word: dict[str, int] = {}
-        for word in different:  # a name, or the beginning of one
+        for word in distinct_texts:  # a name, or the beginning of one
             start = word.casefold().rstrip(".")
             places = [i for i, name in enumerate(names) if name.startswith(start)]
             is_one_name = len(places) == 1 and len(start) > 1  # one letter may be anything
             if is_one_name:
                 place_of_word[word] = places[0]
-        if len(place_of_word) == len(different):
-            return tuple(sorted(different, key=place_of_word.__getitem__))
-    return tuple(different)
+        if len(place_of_word) == len(distinct_texts):
+            return tuple(sorted(distinct_texts, key=place_of_word.__getitem__))
+    return tuple(distinct_texts)
 
 
 def _describe_numbers(column: Column, numbers: Array) -> Column:
@@ -578,8 +584,8 @@ def _describe_numbers(column: Column, numbers: Array) -> Column:
     largest = max(abs(low), abs(high))
     is_monotone = (steps >= 0).all() or (steps <= 0).all()
     faults = {
-        BEYOND: largest > LARGEST,
-        BELOW: 0 < largest < 1 / LARGEST,
+        BEYOND: largest > LARGEST_NUMBER,
+        BELOW: 0 < largest < 1 / LARGEST_NUMBER,
         SAME: n_distinct == 1,
         COUNTER: are_whole and len(steps) and is_monotone,
     }
@@ -603,14 +609,16 @@ def _describe_numbers(column: Column, numbers: Array) -> Column:
 
 def _with_index(columns: list[Column], n_rows: int) -> list[Column]:
     """Return columns of which the first whose values all differ, rather dates, is the index."""
-    unique = [column for column in columns if column.distinct == n_rows and column.kind in INDEX]
+    unique = [
+        column for column in columns if column.distinct == n_rows and column.kind in INDEX_KINDS
+    ]
     if not unique:
         return columns
-    index = min(unique, key=lambda column: INDEX.index(column.kind))
+    index = min(unique, key=lambda column: INDEX_KINDS.index(column.kind))
     note = index.note if index.kind == "dates" else ""
-    indexed = list(columns)
-    indexed[columns.index(index)] = replace(index, role="index", note=note)
-    return indexed
+    with_index = list(columns)
+    with_index[columns.index(index)] = replace(index, role="index", note=note)
+    return with_index
 
 
 def _with_outcome(
@@ -623,7 +631,7 @@ def _with_outcome(
     if any(column.role == "outcome" for column in columns):
         return columns
     order = next((column for column in columns if column.kind == "dates"), None)
-    dates = None if order is None else table_files.calendar(_words_of(frame, order.name))
+    dates = None if order is None else table_files.calendar(_texts_of(frame, order.name))
     candidates = []
     for i, column in enumerate(columns):
         is_number = column.kind in {"whole numbers", "yes or no"}
@@ -635,9 +643,9 @@ def _with_outcome(
     if not candidates:
         return columns
     _, position = max(candidates)
-    promoted = list(columns)
-    promoted[position] = replace(columns[position], role="outcome")
-    return promoted
+    with_outcome = list(columns)
+    with_outcome[position] = replace(columns[position], role="outcome")
+    return with_outcome
 
 
 def _follows_calendar(values: Array, dates: "pd.Series[pd.Timestamp] | None") -> bool:
@@ -656,7 +664,7 @@ def _follows_calendar(values: Array, dates: "pd.Series[pd.Timestamp] | None") ->
     return False
 
 
-def _gaps(words: "pd.Series[Any]") -> str:
+def _describe_steps(words: "pd.Series[Any]") -> str:
     """Say how far apart dates are, and how often they are not."""
     as_read = table_files.read_dates(words)
     if as_read.doubt:
@@ -667,12 +675,14 @@ def _gaps(words: "pd.Series[Any]") -> str:
         return "no calendar that is known"
     if (dates.dt.day == dates.dt.day.iloc[0]).all() and steps.dt.days.between(28, 31).all():
         return "a month apart"
-    usual = steps.mode()[0]
-    n_others = int((steps != usual).sum())
+    usual_step = steps.mode()[0]
+    n_other_steps = int((steps != usual_step).sum())
     further_gaps = ""
-    if n_others:
-        further_gaps = f", but for {n_others} step{'s' if n_others > 1 else ''} of another length"
-    seconds = usual.total_seconds()
+    if n_other_steps:
+        further_gaps = (
+            f", but for {n_other_steps} step{'s' if n_other_steps > 1 else ''} of another length"
+        )
+    seconds = usual_step.total_seconds()
     units = {"day": 86_400, "hour": 3600, "minute": 60}
     unit = next((name for name, length in units.items() if seconds >= length), "second")
     count = seconds / units.get(unit, 1)
@@ -692,8 +702,8 @@ def _season(numbers: Array) -> int | None:
     deviations = deviations / np.abs(deviations).max()
     covariances = correlate(deviations, deviations, method="fft")[len(deviations) - 1 :]
     correlations = covariances[: max_lag + 1] / covariances[0]
-    peaks, _ = find_peaks(correlations, prominence=MIN_PEAK / 2)
-    threshold = max(MIN_PEAK, 2 / math.sqrt(len(values)))
+    peaks, _ = find_peaks(correlations, prominence=MIN_SEASONAL_CORRELATION / 2)
+    threshold = max(MIN_SEASONAL_CORRELATION, 2 / math.sqrt(len(values)))
     peaks = peaks[(peaks > 1) & (correlations[peaks] > threshold)]
     return int(peaks[correlations[peaks].argmax()]) if len(peaks) else None
 
