@@ -89,6 +89,11 @@ class Block:
         return is_ours(self.forecaster.mixture)
 
     @cached_property
+    def _basis_is_ours(self) -> bool:
+        """Whether the basis comes with this project."""
+        return is_ours(type(self.basis))
+
+    @cached_property
     def _observer_is_ours(self) -> bool:
         """Whether the forecaster's method that is told of rounds comes with this project."""
         return is_ours(self.forecaster.observe)
@@ -96,7 +101,7 @@ class Block:
     def mixture(self, context: Context) -> Mixture:
         """Return the forecaster's mixture with labels; UserError if it returns something else.
 
-        The arrays of a user's own forecaster are copied, since it may write into them later.
+        The arrays of a user's own forecaster or basis are copied: it may write into them later.
         """
         forecaster = self.forecaster
         mixture = forecaster.mixture(context)
@@ -107,9 +112,10 @@ class Block:
             raise UserError(f"{method_name} returned {brief(mixture)}; return a Mixture")
         if not self._mixtures_are_ours:
             mixture = mixture.copied()
-        elif mixture.labels is not None and forecaster.basis is self.basis:
+        elif self._basis_is_ours and mixture.labels is not None and forecaster.basis is self.basis:
             return mixture  # our own code writes into nothing that it has returned
-        return mixture.labelled(self.basis.inverse(mixture.points))
+        labels = self.basis.inverse(mixture.points)
+        return mixture.labelled(labels if self._basis_is_ours else np.array(labels))
 
     def learn(self, forecast: Forecast, outcome: Array) -> None:
         """Note the forecasts, tell the forecaster the outcome (d,), and relay the forecast.
@@ -125,7 +131,10 @@ class Block:
             if not self._mixtures_are_ours:  # a user's own may write into them later
                 points_of_models = np.array(points_of_models)
         self.record.note(forecast, points_of_models, model_names, labels_of=self.basis.inverse)
-        self.tell(forecast, outcome, self.basis.transform(outcome))
+        statistics = self.basis.transform(outcome)
+        if not self._basis_is_ours:
+            statistics = np.array(statistics)
+        self.tell(forecast, outcome, statistics)
 
     def tell(self, forecast: Forecast, outcome: Array, statistics: Array) -> None:
         """Tell the forecaster the outcome (d,) and its statistics (n,), and relay the forecast.

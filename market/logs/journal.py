@@ -8,6 +8,7 @@ What rounds add to a chunk, and what it makes of them, is in ``market.logs.chunk
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
 from functools import partial
 from typing import Any
 
@@ -112,6 +113,8 @@ class Journal(Checkpointable):
         self.flush()  # a chunk has columns of one leader and one market: of the former ones here
         self._payoff = self._game.adversary.payoff
         self._market = self._game.market
+        self._leader_is_ours = is_ours(self._game.adversary.innermost.round_columns)
+        self._market_is_ours = self._market is None or is_ours(self._market.extra_tables)
         self._open = Chunk(self._cohorts, self.logged, self._payoff)
         self.watchers.pop("accounts", None)
         if self._market is not None and self._market.accounts is not None:
@@ -172,7 +175,8 @@ class Journal(Checkpointable):
         chunk.rounds.append(self._as_logged(played))
         if self._market is not None:
             for table, columns in self._market.extra_tables().items():
-                chunk.add_rows(table, played.number, columns)
+                kept_columns = columns if self._market_is_ours else _copied(columns)
+                chunk.add_rows(table, played.number, kept_columns)
         if is_entry:
             for play, decision, losses in zip(
                 chunk.plays, played.decisions, played.losses, strict=True
@@ -316,11 +320,14 @@ class Journal(Checkpointable):
         sums = None
         if self._payoff is not None:
             sums = sums_of(self._payoff, self._cohorts, played)
+        adversary_columns = self._game.adversary.innermost.round_columns(played.number)
+        if not self._leader_is_ours:
+            adversary_columns = _copied(adversary_columns)
         return LoggedRound(
             index=played.number,
             context=played.context,
             outcome=np.array(played.outcome),
-            adversary_columns=self._game.adversary.innermost.round_columns(played.number),
+            adversary_columns=adversary_columns,
             market_columns=self._market_columns(),
             blocks=self._blocks_as_logged(),
             forecasts=without_ensembles(played.forecasts),
@@ -336,6 +343,11 @@ class Journal(Checkpointable):
                 [LoggedBlock(block.name, not block.forecaster.is_silent) for block in blocks]
             )
         return self._logged_blocks
+
+
+def _copied(columns: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a copy of columns of a user's own player, who may write into them later."""
+    return {name: deepcopy(values) for name, values in columns.items()}
 
 
 def account_rows(accounts: Accounts, ids: Integers, rows: Indices, played: Round) -> Columns:

@@ -1,14 +1,26 @@
 """What users keep of a round does not change in later rounds."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pytest
 from small_scenarios import TomlTable, cohort_table, make_scenario
 
-from regretless import MarketModel, ScriptedAgent, register
+from regretless import Adversary, MarketModel, OutcomeDistribution, ScriptedAgent, register
+from regretless.forecaster.bases import PowerBasis
 from regretless.market.core.arrays import Array
-from regretless.market.records import Context, Ensemble, Forecast, Mixture
+from regretless.market.game.market import Decisions
+from regretless.market.game.protocols import Cohort
+from regretless.market.markets import Market
+from regretless.market.records import (
+    AdversaryView,
+    Context,
+    Ensemble,
+    Forecast,
+    History,
+    Mixture,
+)
 
 
 class InPlaceForecaster:
@@ -102,3 +114,82 @@ def test_a_copied_mixture_shares_no_array() -> None:
         np.testing.assert_array_equal(array, original)
         assert not np.shares_memory(array, original)
         assert not array.flags.writeable
+
+
+class InPlaceAdversary(Adversary):
+    """Shows the number of the round in an array and a table that it goes on using."""
+
+    sees = frozenset({"history"})
+
+    def __init__(self, outcomes: int, rng: np.random.Generator) -> None:
+        super().__init__(outcomes, rng)
+        self.columns = {"seen_": np.zeros(2), "number": 0}
+
+    def commit(
+        self, context: Context, history: History, announced: AdversaryView
+    ) -> OutcomeDistribution:
+        self.columns["seen_"] += 1.0
+        self.columns["number"] = history.rounds
+        return OutcomeDistribution.pure(np.full(self.outcomes, 0.1 * (history.rounds % 10)))
+
+    def round_columns(self, round_index: int) -> dict[str, Any]:
+        return self.columns
+
+
+class InPlaceMarket(Market):
+    """Lists as many trades as it was cleared, in an array that it goes on using."""
+
+    def __init__(self, cohorts: Sequence[Cohort], rng: np.random.Generator) -> None:
+        super().__init__(cohorts, rng)
+        self.prices = np.zeros(1)
+
+    def clear(self, fundamental: Array, decisions: Decisions) -> Array:
+        self.prices += 1.0
+        return fundamental
+
+    def extra_tables(self) -> dict[str, dict[str, Array]]:
+        return {"trades": {"price": self.prices}}
+
+
+class InPlaceBasis(PowerBasis):
+    """Returns the label forecasts of all rounds in one array."""
+
+    def inverse(self, statistics: Array) -> Array:
+        labels = super().inverse(statistics)
+        buffers = vars(self).setdefault("buffers", {})
+        buffer: Array = buffers.setdefault(labels.shape, np.zeros(labels.shape))
+        buffer[:] = labels
+        return buffer
+
+
+@pytest.mark.usefixtures("registries")
+def test_columns_that_an_adversary_and_a_market_overwrite_stay_in_the_tables_as_they_were() -> None:
+    register.adversary("in-place")(InPlaceAdversary)
+    register.market("in-place")(InPlaceMarket)
+    agents = cohort_table("agents", 1, 3)
+    adversary = {"kind": "in-place", "outcomes": 2}
+    scenario = make_scenario(agents, adversary=adversary, market={"kind": "in-place"}, rounds=5)
+    model = scenario.build()
+    model.run()
+    rounds = model.rounds_frame()
+    assert rounds["number"].tolist() == [0, 1, 2, 3, 4]
+    assert rounds["seen_0"].tolist() == [1.0, 2.0, 3.0, 4.0, 5.0]
+    assert model.trades_frame()["price"].tolist() == [1.0, 2.0, 3.0, 4.0, 5.0]
+
+
+@pytest.mark.usefixtures("registries")
+@pytest.mark.parametrize("forecaster", [{}, {"kind": "running-mean"}])
+def test_label_forecasts_that_a_basis_overwrites_stay_as_they_were(forecaster: TomlTable) -> None:
+    register.basis("in-place")(lambda losses: InPlaceBasis([1.0], losses[0].outcomes))
+    register.basis("plain")(lambda losses: PowerBasis([1.0], losses[0].outcomes))
+    tables = []
+    labels = []
+    for basis in ("in-place", "plain"):
+        agents = cohort_table("agents", 2, 3, basis=basis)
+        model = make_scenario(agents, forecaster=forecaster, rounds=20).build()
+        model.run()
+        tables.append(model.forecasts_frame().filter(like="label_").to_numpy())
+        labels.append(model.game.blocks[0].record.last(20))
+    assert len(np.unique(tables[1])) > 2
+    np.testing.assert_array_equal(tables[0], tables[1])
+    np.testing.assert_array_equal(labels[0], labels[1])
