@@ -36,6 +36,7 @@ import numpy as np
 from regretless.market.core.arrays import Array, Indices, Mask
 from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.compiled import compiled, over_rows
+from regretless.market.numerics.pairwise_sum import pairwise_sum
 from regretless.market.numerics.storage import prefetch, staggered_tables
 from regretless.market.records import Decision, one_hot
 from regretless.market.regret.pending_rounds import (
@@ -122,6 +123,45 @@ def _write_regrets(
     """
     for row in range(first, last):
         _write_regrets_of_row(row, fixed, followed, constants, regrets)
+
+
+@compiled(nogil=True)
+def _write_excess_surprise(
+    surprise_fixed: Array, surprise_followed: Array, constants: bool, excess: Array,  # noqa: FBT001
+    first: int, last: int,
+) -> None:  # fmt: skip
+    """Write by how much surprises of comparators exceed those of play, at most (compiled).
+
+    It is sum_a max_c (S[a, c] - S[a, a]) of each row from ``first`` to before ``last``, with S its
+    surprises and c the comparators, added up in NumPy's order.
+
+    Parameters
+    ----------
+    surprise_fixed : array (K, A, A)
+        S by row, action played and constant comparator.
+    surprise_followed : array (K, A, C)
+        S by row, action played and policy.
+    constants : bool
+        Whether constants are comparators.
+    excess : array (K,)
+        Written.
+    """
+    n_actions = surprise_fixed.shape[1]
+    excess_of_action = np.empty(n_actions)
+    for row in range(first, last):
+        for action in range(n_actions):
+            greatest = -np.inf
+            if constants:
+                for comparator in range(n_actions):
+                    surprise = surprise_fixed[row, action, comparator]
+                    if surprise > greatest or np.isnan(surprise):
+                        greatest = surprise
+            for policy in range(surprise_followed.shape[2]):
+                surprise = surprise_followed[row, action, policy]
+                if surprise > greatest or np.isnan(surprise):
+                    greatest = surprise
+            excess_of_action[action] = greatest - surprise_fixed[row, action, action]
+        excess[row] = pairwise_sum(excess_of_action)
 
 
 @compiled(nogil=True)
@@ -478,7 +518,9 @@ class Ledger(RoundReader, Checkpointable):
     @property
     def played(self) -> Mask:
         """Which rows have played (K,)."""
-        return np.broadcast_to(np.asarray(self.rounds) > 0, len(self.count))
+        if isinstance(self.rounds, np.ndarray):
+            return np.asarray(self.rounds > 0)
+        return np.full(self.shape[0], self.rounds > 0)
 
     @property
     def rounds_of_rows(self) -> Array:
@@ -543,18 +585,20 @@ class Ledger(RoundReader, Checkpointable):
         """
         if not self.expects:
             return None
-        surprise_of_constants = self._sums_of_constants(self.surprise_fixed)
         surprise_of_policies = self.surprise_followed
-        has_comparators = surprise_of_constants.shape[2] + surprise_of_policies.shape[2] > 0
+        has_comparators = self.constants or surprise_of_policies.shape[2] > 0
         if not has_comparators:
             return None
-        surprise_of_played = np.einsum("kaa->ka", self.surprise_fixed)
-        greatest_surprise = np.maximum(  # over the comparators (K, A)
-            surprise_of_constants.max(2, initial=-np.inf),
-            surprise_of_policies.max(2, initial=-np.inf),
+        bounds = np.empty(self.shape[0])
+        over_rows(
+            _write_excess_surprise,
+            len(bounds),
+            self.surprise_fixed,
+            surprise_of_policies,
+            self.constants,
+            bounds,
         )
-        excess = greatest_surprise - surprise_of_played
-        return np.asarray(excess.sum(1) / self.rounds_of_rows)
+        return np.asarray(bounds / np.maximum(self.rounds, 1.0))
 
     def _contextual_swap_regret(self) -> Array | None:
         """Return the worst policy's contextual swap regret per round (K,), None of no policy.

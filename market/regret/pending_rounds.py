@@ -368,7 +368,8 @@ class SumOfRounds:
         self._attribute = f"_{name}"
 
     def __get__(self, reader: RoundReader, owner: type) -> Any:
-        reader.pending.add_up()
+        if reader.pending.n_rounds:  # seldom: who reads one table reads others of the same rounds
+            reader.pending.add_up()
         return vars(reader)[self._attribute]
 
     def __set__(self, reader: RoundReader, table: Any) -> None:

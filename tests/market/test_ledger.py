@@ -258,6 +258,31 @@ def test_flat_predictions_leave_the_decision_swap_regret_itself(mixed_log: Log) 
     assert ledger.bound_from_bias() == pytest.approx(ledger.regret("decision_swap"), abs=1e-12)
 
 
+@with_and_without_constants
+@pytest.mark.parametrize("n_actions", [3, 12])
+def test_the_bound_from_biases_is_that_of_the_formula_to_the_last_bit(
+    n_actions: int, *, constants: bool
+) -> None:
+    """Beside the same formula in NumPy."""
+    rng = np.random.default_rng(8)
+    ledger = Ledger(5, n_actions, policies=2, constants=constants)
+    for _ in range(20):
+        strategies = rng.dirichlet(np.ones(n_actions), 5)
+        decision = Decision(
+            strategies, actions=strategies.argmax(1), predicted=rng.random((5, n_actions))
+        )
+        ledger.add(decision, rng.random((5, n_actions)), rng.integers(0, n_actions, 2))
+
+    bound = ledger.bound_from_bias()
+
+    surprise_of_played = ledger.surprise_fixed.diagonal(axis1=1, axis2=2)
+    comparators = [ledger.surprise_followed]
+    if constants:
+        comparators.append(ledger.surprise_fixed)
+    excess = np.concatenate(comparators, axis=2).max(2) - surprise_of_played
+    assert np.array_equal(bound, np.ascontiguousarray(excess).sum(1) / 20)
+
+
 @pytest.mark.parametrize("silent_round", [0, 3, 7])
 def test_there_is_no_bound_from_biases_once_a_prediction_is_missing(
     mixed_log: Log, silent_round: int
