@@ -67,6 +67,10 @@ def _write_greatest(v: Array, exponent: Array, rates: Array, costs: Array, great
     """
     log_count = np.log(len(rates))
     for i in range(v.shape[0]):
+        # often all are the same, such as 0 where nobody has drawn
+        if i > 0 and v[i] == v[i - 1] and exponent[i] == exponent[i - 1]:
+            greatest[i] = greatest[i - 1]
+            continue
         # start where no single term exceeds the limit yet, to the right of the x that is sought
         x = np.inf
         for j in range(rates.shape[0]):

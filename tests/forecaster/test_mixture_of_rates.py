@@ -34,6 +34,19 @@ def test_the_kernel_takes_the_steps_of_the_formula() -> None:
     assert greatest == pytest.approx(greatest_by_definition(squares, exponents), rel=1e-12)
 
 
+def test_equal_numbers_side_by_side_have_the_greatest_gain_of_each_alone() -> None:
+    squares = np.array([0.0, 0.0, 7.0, 7.0, 0.0])
+    exponents = np.array([5.0, 5.0, 5.0, 6.0, 6.0])
+
+    greatest = greatest_of(squares, exponents, rates=RATES, costs=COSTS)
+
+    alone = [
+        float(greatest_of(square, exponent, rates=RATES, costs=COSTS))
+        for square, exponent in zip(squares, exponents, strict=True)
+    ]
+    assert greatest.tolist() == alone
+
+
 def test_a_single_number_and_a_table_of_them_have_their_own_shapes() -> None:
     table = np.array([[1.0, 2.0], [3.0, np.nan]])
 
