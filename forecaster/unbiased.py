@@ -413,10 +413,13 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
     def known_bound(self, events: EventSet | None = None) -> RegretBound:
         """Bound every event's bias, with what is known of all variations so far."""
         self._note_start_of_games()
+        bound = self.bias_bound(events)
+        if self._log_potential_at_start is None:  # variations count from the first game on
+            return bound
         mean_log_variation = (
             self.events.sum_of_log_variations() / self.events.experts - self._log_variation_at_start
         )
-        return self.bias_bound(events).with_inputs(
+        return bound.with_inputs(
             log_start=self._log_potential_at_start, mean_log_variation=mean_log_variation
         )
 

@@ -157,7 +157,7 @@ class WeightRule(ABC):
         """Return ln P: how far the mean of all potentials may have grown, others' among them.
 
         None where the proof does not say, so that nothing is promised of experts that share the
-        game with other potentials.
+        game with other potentials; it is None with a switch test where it is without.
         """
         return None
 

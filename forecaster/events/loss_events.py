@@ -755,13 +755,15 @@ class Assignments(GainEvents):
         return float(np.logaddexp.reduce([of_gains, *np.concatenate(log_potentials)]))
 
     def bound(self, inputs: BoundInputs, hull: Hull) -> GainBound:
-        of_gains = super().bound(inputs, hull)
-        beside = of_gains.with_inputs(
-            added_potential=self.prior_of_assignments, risk=self.risk or 1.0
+        inputs_beside = replace(
+            inputs, added_potential=self.prior_of_assignments, risk=self.risk or 1.0
         )
-        # The proof is for a rule that says how far all potentials together may have grown.
-        is_proved = self.rule.log_growth(beside.inputs) is not None
-        return replace(beside, is_proved=of_gains.is_proved and is_proved)
+        bound = super().bound(inputs_beside, hull)
+        # The proof is for a rule that says how far all potentials together may have grown. Whether
+        # it does is asked without a switch test, whose reach takes long to find.
+        if self.rule.log_growth(replace(inputs_beside, switch_test=None)) is None:
+            return replace(bound, is_proved=False)
+        return bound
 
     def over_stay(
         self, bound: Any, group: ProtectedLosses, losses: Indices, regret_at_entry: Array

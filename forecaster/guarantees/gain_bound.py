@@ -79,8 +79,10 @@ class GainBound(RegretBound):
         None without them.
         """
         inputs = self.inputs
+        if inputs.trusted or not inputs.added_potential:
+            return None
         log_growth = self.rule.log_growth(inputs)
-        if inputs.trusted or not inputs.added_potential or log_growth is None:
+        if log_growth is None:
             return None
         log_price = math.log(
             len(ASSIGNMENT_RATES)
