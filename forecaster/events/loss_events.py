@@ -91,7 +91,7 @@ class GainsOfRound(NamedTuple):
     margin: Array  # (P, C), by how much the gain exceeds the regret
 
 
-@compiled()
+@compiled(error_model="numpy")  # what divides is positive
 def _write_gains(
     rows: Indices,
     bias: Array,
@@ -171,7 +171,7 @@ def _write_gains(
             margin[p, c] = margin_over[b]
 
 
-@compiled()
+@compiled(error_model="numpy")  # what divides is positive
 def _add_gains(
     rows: Indices,
     gain: Array,
@@ -711,7 +711,24 @@ class Assignments(GainEvents):
         self._log_prior = math.log(prior_of_assignments * experts_per_loss / n_rates)
         # Of each group an array (4, K, A, C) by loss, played action and comparator: gains G, their
         # squares U, gains before the games began, and margins.
-        self._assignment_sums = [np.zeros((4, *member.shape)) for member in self.members]
+        self._kept_sums = [np.zeros((4, *member.shape)) for member in self.members]
+        # Whether no game has been played, and every round was charged as to the gains. Then the
+        # last two are what the members add up themselves, and are not added up twice.
+        self._repeats_gains = True
+
+    @property
+    def _assignment_sums(self) -> list[Array]:
+        """The sums of assignments, an array (4, K, A, C) of each group."""
+        if self._repeats_gains:
+            for member, sums in zip(self.members, self._kept_sums, strict=True):
+                sums[2] = np.where(np.isfinite(member.gain), member.gain, 0.0)
+                sums[3] = member.margin
+        return self._kept_sums
+
+    @_assignment_sums.setter
+    def _assignment_sums(self, sums: list[Array]) -> None:
+        self._kept_sums = sums
+        self._repeats_gains = False
 
     def weigh(self, active: list[Indices], moment: Moment) -> Iterator[WeightedEvents]:
         """Yield the gains and then the assignments, which share the losses' rows."""
@@ -730,17 +747,21 @@ class Assignments(GainEvents):
     def charge(self, active: list[Indices], played: Played) -> None:
         """Add a round to the gains in expectation, and to the assignments as they are charged."""
         gains = self.gains_of_round(active, played)
-        self._add_gains(gains, played)
         charged = played
         if self.charges_broadcast_predictions:
             self.rounds_without_draw += played.as_drawn is None
             charged = played.as_drawn or played
-        if charged.bias is not played.bias:  # what was drawn is not the whole mixture
-            gains = self.gains_of_round(active, charged)
+        is_charged_alike = charged.bias is played.bias
         games_have_begun = not charged.reference_is_trusted
-        for member, gains_of_group, sums in zip(
-            self.members, gains, self._assignment_sums, strict=True
-        ):
+        if games_have_begun or not is_charged_alike:
+            # from this round on the sums are no repetition: they go on from those before it
+            self._assignment_sums = self._assignment_sums
+        self._add_gains(gains, played)
+        if self._repeats_gains:
+            return
+        if not is_charged_alike:  # what was drawn is not the whole mixture
+            gains = self.gains_of_round(active, charged)
+        for member, gains_of_group, sums in zip(self.members, gains, self._kept_sums, strict=True):
             rows, gain, margin = gains_of_group
             chance = charged.play_chance[member.rows]
             _add_to_assignments(rows, gain, margin, chance, games_have_begun, sums)

@@ -231,6 +231,32 @@ def test_assignments_add_up_gains_and_their_squares_given_that_one_plays() -> No
         np.testing.assert_allclose(after[2], expected, atol=1e-12)
 
 
+def test_assignments_know_what_was_gained_before_the_games_from_whatever_round_they_count() -> None:
+    """Until the games begin they repeat the gains; after a checkpoint they are added up apart."""
+    events = Assignments(two_groups(), risk=0.01)
+    resumed = Assignments(two_groups(), risk=0.01)
+    rng = np.random.default_rng(3)
+    for round_index in range(12):
+        broadcast = played_of(events.rows, rng.random((1, 4)), np.ones(1), rng.random(4))
+        played = broadcast._replace(reference_is_trusted=round_index < 8)
+        played = played._replace(as_drawn=played)
+        if round_index == 4:
+            resumed.restore(events.state())
+        events.charge(events.active(round_index), played)
+        if round_index >= 4:
+            resumed.charge(resumed.active(round_index), played)
+
+    for member, sums, sums_of_resumed in zip(
+        events.members, events._assignment_sums, resumed._assignment_sums, strict=True
+    ):
+        np.testing.assert_array_equal(sums, sums_of_resumed)
+        gains_in_all = np.where(np.isfinite(member.gain), member.gain, 0.0)
+        np.testing.assert_allclose(sums[0] + sums[2], gains_in_all, atol=1e-12)
+        np.testing.assert_allclose(sums[3], member.margin, atol=1e-12)
+        assert sums[0].any()
+        assert sums[2].any()
+
+
 def test_assignments_that_count_draws_are_charged_what_was_broadcast() -> None:
     """The gains beside them stay those of the whole mixture."""
     rng = np.random.default_rng(2)
