@@ -138,18 +138,21 @@ class CallAuction(Exchange):
         self.last = columns_before_clearing(
             fundamental=self.goods, price=self.goods, volume=self.goods
         )
-        self._units = list[Array]()  # of each cohort's actions (K, A, d)
-        self._limits = list[Array]()  # likewise
-        self._orders = list[Array]()  # units and limits together (K, A, 2, d)
+        self._orders = list[Array]()  # units and limits of each cohort's actions (K, A, 2, d)
+        # What an order costs at its limits (K, A), and the units that it sells (K, A, d).
+        self._costs = list[Array]()
+        self._sold = list[Array]()
+        largest_order = 0.0  # in units
         for cohort in cohorts:
             loss = cohort.loss
             if not isinstance(loss, Trade):
                 reason = f"a {loss.form} loss of cohort.{cohort.name} has no orders"
                 raise UserError(f"market 'call-auction': {reason}; use utility = \"trader\"")
-            self._units.append(loss.quantity * loss.unit_scale[:, None, None])
-            self._limits.append(loss.limit)
-            self._orders.append(np.stack([self._units[-1], self._limits[-1]], axis=2))
-        largest_order = max(float(np.abs(units).max()) for units in self._units)
+            units = loss.quantity * loss.unit_scale[:, None, None]
+            self._orders.append(np.stack([units, loss.limit], axis=2))
+            self._costs.append((np.maximum(units, 0) * loss.limit).sum(2))
+            self._sold.append(np.maximum(-units, 0))
+            largest_order = max(largest_order, float(np.abs(units).max()))
         units_of_all = largest_order * self.accounts.agents + outside
         if largest_order * LOTS_PER_UNIT * units_of_all * LOTS_PER_UNIT > MAX_ORDER_PRODUCT:
             raise UserError(f"orders of {largest_order:g} units are too large; give larger units")
@@ -185,10 +188,9 @@ class CallAuction(Exchange):
     def affordable(self, cohort_index: int) -> Mask:
         """Return which orders an agent's cash, at its limits, and stock cover whole (N, A)."""
         row_of_agent = self.cohorts[cohort_index].row_of
-        units = self._units[cohort_index]
-        cost = (np.maximum(units, 0) * self._limits[cohort_index]).sum(2)
-        sold = np.maximum(-units, 0)
-        return self.can_cover(cohort_index, cost[row_of_agent], sold[row_of_agent])
+        cost = self._costs[cohort_index][row_of_agent]
+        sold = self._sold[cohort_index][row_of_agent]
+        return self.can_cover(cohort_index, cost, sold)
 
     def described(self) -> dict[str, Any]:
         rounds = max(self.rounds, 1)
