@@ -13,6 +13,7 @@ import pandas as pd
 from rich.console import Console, RenderableType
 from rich.padding import Padding
 
+from regretless.market.game.protocols import Cohort
 from regretless.market.logs.alternatives import EVERYBODY
 from regretless.market.logs.counted import agents_in, mean_of
 from regretless.market.model import MarketModel
@@ -28,6 +29,9 @@ from regretless.scenarios.verdict import four_decimals
 
 MAX_LINES = 40
 MAX_COHORT_ROWS = 10  # of a table by cohort
+# At which the error of a basis is measured, and for how many losses: milliseconds.
+MAX_AUDITED_OUTCOMES = 500
+MAX_AUDITED_ROWS = 20
 DIFFERENCE_HEADERS = ["loss", "difference", "95 % interval", "better\noff"]
 SCALE = "0 is the best possible round, 1 the worst"
 
@@ -349,14 +353,17 @@ def departures(spec: ScenarioSpec, model: MarketModel, agents: pd.DataFrame) -> 
 
 
 def coarse_bases(model: MarketModel, agents: pd.DataFrame) -> Iterator[str]:
-    """Yield a line per cohort whose basis has a greater error than the regret that was measured."""
+    """Yield a line per cohort whose basis has a greater error than the regret that was measured.
+
+    Nothing is said where it has none at the outcomes that were seen: there no basis is better.
+    """
     for cohort in model.game.cohorts:
         if cohort.unguided:
             continue
         members = agents[agents["cohort"] == cohort.name]
         error = model.game.blocks[cohort.block].basis.error
         regrets = members["decision_swap_regret"]
-        if error > regrets.max():
+        if error > regrets.max() and _error_at_outcomes(model, cohort) > regrets.max():
             units = wording.unit_of(members) or "in the utility's own units"
             greatest_error = error * members["loss_scale"].max()
             worst_regret = (regrets * members["loss_scale"]).max()
@@ -366,3 +373,11 @@ def coarse_bases(model: MarketModel, agents: pd.DataFrame) -> Iterator[str]:
                 "a basis with a smaller error may lower the losses, as "
                 f'cohort.{cohort.name}.basis = {{ kind = "reduced", error = {error / 5:.1g} }}'
             )
+
+
+def _error_at_outcomes(model: MarketModel, cohort: Cohort) -> float:
+    """Return the greatest error of a cohort's basis at the last outcomes, for some of its rows."""
+    outcomes = np.unique(model.game.history.last(MAX_AUDITED_OUTCOMES), axis=0)
+    n_rows = len(cohort.loss)
+    some_rows = np.unique(np.linspace(0, n_rows - 1, MAX_AUDITED_ROWS).astype(np.intp))
+    return model.game.blocks[cohort.block].basis.audit(cohort.loss[some_rows], outcomes)

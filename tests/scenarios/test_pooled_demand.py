@@ -15,8 +15,9 @@ import pytest
 from scipy.stats import norm
 from small_scenarios import cohort_table, make_scenario, play_to_end
 
+from regretless import load
 from regretless.scenarios.assembly.scenario import Scenario
-from regretless.scenarios.summary import print_summary
+from regretless.scenarios.summary import coarse_bases, print_summary
 
 UNDERAGE = 3.0
 OVERAGE = 1.0
@@ -58,3 +59,10 @@ def test_a_run_says_where_the_basis_is_coarser_than_the_regret(
     print_summary(pooled_demand, play_to_end(pooled_demand, seed=1), tmp_path)
     printed = " ".join(capsys.readouterr().out.split())
     assert printed.count("shops: the basis approximates losses within 0.03") == said
+
+
+def test_nothing_is_said_of_a_basis_without_error_at_the_outcomes_that_were_seen() -> None:
+    """Ramps are exact at 0 and 1, and it rains or does not: the error between is of no account."""
+    days = play_to_end(load("umbrellas", rounds=30), seed=1)
+    assert days.game.blocks[0].basis.error > days.agents_frame()["decision_swap_regret"].max()
+    assert list(coarse_bases(days, days.agents_frame())) == []
