@@ -1,6 +1,7 @@
 """Tables on the terminal: plain columns of equal digits, 80 characters wide where there is none."""
 
 import math
+import textwrap
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -57,22 +58,24 @@ def table(
     n_gaps = len(columns) - 1
     total_width = sum(column.natural_width() for column in columns) + GAP * n_gaps
     gap = GAP if total_width <= width else 1
-    narrowest = sum(
-        column.narrowest_width(is_first=index == 0) for index, column in enumerate(columns)
-    )
-    first_need_not_fold = narrowest + gap * n_gaps <= width
+    others = columns[1:]
+    width_of_others = sum(column.narrowest_width() + gap for column in others)
+    width_of_first = width - width_of_others
+    for first in columns[:1]:
+        first.fold(width_of_first)
+    first_fits = all(first.natural_width() <= width_of_first for first in columns[:1])
     layout = Table(box=None, pad_edge=False, padding=(0, gap, 0, 0), header_style="bold")
     for index, column in enumerate(columns):
-        is_unfolded_name = index == 0 and first_need_not_fold
+        is_folded_name = index == 0 and first_fits  # rich would fold it again
         layout.add_column(
             escape(column.header),
             justify="left" if column.is_text else "right",
-            no_wrap=not column.is_text or is_unfolded_name,
+            no_wrap=not column.is_text or is_folded_name,
             overflow="fold",
             vertical="top",
         )
-    for row in rows:
-        layout.add_row(*(escape(row[index]) for index in filled))
+    for cells_of_row in zip(*(column.cells for column in columns), strict=True):
+        layout.add_row(*(escape(cell) for cell in cells_of_row))
     return layout
 
 
@@ -88,17 +91,37 @@ class Column:
         """Return the width in which no cell folds, in characters."""
         return _longest(line for cell in self._all_cells() for line in cell.split("\n"))
 
-    def narrowest_width(self, *, is_first: bool) -> int:
+    def narrowest_width(self) -> int:
         """Return the width below which the column cannot be drawn, in characters.
 
-        Text folds between words, but for that of the first column, which names the rows.
+        Text folds between words.
         """
-        if is_first or not self.is_text:
+        if not self.is_text:
             return self.natural_width()
         return _longest(word for cell in self._all_cells() for word in cell.split())
 
+    def fold(self, width: int) -> None:
+        """Fold text to a width, between words and after hyphens, and not within words.
+
+        It stays wider than that where one of its words is.
+        """
+        self.header, *self.cells = [_folded(text, width) for text in self._all_cells()]
+
     def _all_cells(self) -> list[str]:
         return [self.header, *self.cells]
+
+
+def _folded(text: str, width: int) -> str:
+    """Fold a text to a width, or to that of its longest word or part before a hyphen.
+
+    >>> print(_folded("follow-the-leader of all", 12))
+    follow-the-
+    leader of
+    all
+    """
+    longest_part = _longest(text.replace("-", "- ").split())
+    lines = [textwrap.fill(line, max(width, longest_part, 1)) for line in text.split("\n")]
+    return "\n".join(lines)
 
 
 def _longest(texts: Iterable[str]) -> int:
