@@ -242,4 +242,7 @@ def _lines_on_leader(model: MarketModel, cohort: str, members: pd.DataFrame) -> 
         limit += ", mean over agents"
     cohort_index = [member.name for member in model.game.cohorts].index(cohort)
     paid = model.tracker.mean_leader_payoff(cohort_index)
-    yield f"{cohort}: leader surplus {surplus:.3f} ({limit}), paid {paid:.3f} per round"
+    yield (
+        f"{cohort}: leader surplus {surplus:.3f} ({limit}), paid {paid:.3f}, "
+        "per round in units of the leader's payoff"
+    )

@@ -108,7 +108,10 @@ def describe_intervals(verdict: pd.DataFrame) -> Iterator[str]:
         several_cohorts = len(set(with_interval["cohort"])) > 1
         unit = "each cohort and alternative" if several_cohorts else "each alternative"
         verb = "is" if n_narrow == 1 else "are"
-        subject = f"{n_narrow} of the {len(with_interval)} intervals, one for {unit}, {verb}"
+        which = f"{n_narrow} of the {len(with_interval)}"
+        if n_narrow == len(with_interval):
+            which = f"all {n_narrow}"
+        subject = f"{which} intervals, one for {unit}, {verb}"
     yield f"{subject} too narrow: effective sample below {MIN_EFFECTIVE_ROUNDS} rounds"
 
 

@@ -471,7 +471,10 @@ def test_at_most_ten_pairs_never_go_together() -> None:
     [
         (("cover", "quantal"), "agents act on their own losses, and representatives are protected"),
         (("cover", "own agent"), "first: no guarantee, since"),
-        (("cover", "reports"), "first: no guarantee, since it reports other losses than its own"),
+        (
+            ("cover", "reports"),
+            "first: no guarantee, since agents report other losses than their own",
+        ),
         (("multiplicity", "network"), "first: agents are listed one by one, since [network]"),
         (("multiplicity", "learner"), "since each agent has its own path of actions"),
         (("multiplicity", "accounts"), "'pair-bank' treats agents one by one"),

@@ -565,9 +565,9 @@ def unproved(served: ServedCohort, block: Block) -> str:
     if cohort.unguided:
         return str(cohort.unguided)
     if not block.forecaster.instances:
-        return "no theorem covers its forecaster"
+        return "no theorem covers this forecaster"
     if served.misreports:
-        return "it reports other losses than its own"
+        return "agents report other losses than their own"
     if served.cover is not None and cohort.representative_of is None:
         return "agents act on their own losses, and representatives are protected"
     hears_label = cohort.response.hears_label

@@ -11,6 +11,7 @@ from regretless.forecaster.models.aggregate import PANEL
 from regretless.market.model import MarketModel
 from regretless.scenarios.config.forecaster import DecisionSwapSpec
 from regretless.scenarios.run import Options, run
+from regretless.scenarios.verdict import describe_intervals
 
 ROUNDS = 120
 RULE = {"kind": "threshold", "feature": "day", "at": 5, "below": 0, "above": 1}
@@ -144,3 +145,10 @@ def test_without_models_the_forecaster_is_plain(base: TomlTable, tmp_path: Path)
     assert set(model.verdict_frame()["kind"]) == {"broadcast", "policy", "action"}
     written = {path.stem for path in (tmp_path / "plain").iterdir()}
     assert ("models" in written, "verdict" in written) == (False, True)
+
+
+def test_where_every_interval_is_too_narrow_all_are_named() -> None:
+    rows = {"low": [-0.1, 0.0, 0.1], "cohort": ["a", "a", "b"], "effective": [3.0, 4.0, 5.0]}
+    *_, last_line = describe_intervals(pd.DataFrame(rows))
+    subject = "all 3 intervals, one for each cohort and alternative, are too narrow"
+    assert last_line == f"{subject}: effective sample below 30 rounds"
