@@ -367,7 +367,9 @@ class SumOfRounds:
     def __set_name__(self, owner: type, name: str) -> None:
         self._attribute = f"_{name}"
 
-    def __get__(self, reader: RoundReader, owner: type) -> Any:
+    def __get__(self, reader: RoundReader | None, owner: type) -> Any:
+        if reader is None:  # asked of the class, as by ``help``
+            return self
         if reader.pending.n_rounds:  # seldom: who reads one table reads others of the same rounds
             reader.pending.add_up()
         return vars(reader)[self._attribute]
