@@ -82,14 +82,6 @@ class LossTable(Fixed):
         eta = np.repeat([np.inf if group.eta is None else group.eta for group in groups], counts)
         tie = np.repeat([group.tie for group in groups], counts)
         self.arrays: RowArrays = (self._offset_blocks, self._weight_blocks, self.start, eta, tie)
-        # The same rows, whose owners all play the best response, the lowest of those that tie.
-        self._best_response_arrays: RowArrays = (
-            self._offset_blocks,
-            self._weight_blocks,
-            self.start,
-            np.full(len(eta), np.inf),
-            np.zeros(len(tie)),
-        )
         self.custom = tuple(group for group in groups if group.play is not None)
         # Where each group's losses are among all K, and its rows among all R.
         first_losses = np.cumsum([0, *counts]).tolist()
@@ -120,7 +112,9 @@ class LossTable(Fixed):
         """Return every loss's best response to each of M points: (K, M), ties to the lowest."""
         best_actions = np.empty((len(self.start) - 1, len(points)), dtype=np.intp)
         points_in_order = np.ascontiguousarray(points, dtype=np.float64)
-        _write_best_actions(*self._best_response_arrays, points_in_order, best_actions)
+        _write_best_actions(
+            self._offset_blocks, self._weight_blocks, self.start, points_in_order, best_actions
+        )
         return best_actions
 
 
@@ -195,36 +189,28 @@ def write_responses(
 
 @compiled()
 def _write_best_actions(
-    offset: Array,
-    weights: Array,
-    start: Integers,
-    eta: Array,
-    tie: Array,
-    points: Array,
-    best_actions: Indices,
+    offset: Array, weights: Array, start: Integers, points: Array, best_actions: Indices
 ) -> None:
-    """Write the first action that each loss plays at each of M points (compiled).
+    """Write the best response of each loss to each of M points, the lowest of equals (compiled).
 
-    The loss table is as in ``RowArrays``, ``points`` (M, n) are predictions, and ``best_actions``
-    (K, M) is written.
+    Whatever the losses' owners play themselves: so the kernel asks for no chances.
+
+    Parameters
+    ----------
+    offset, weights, start : arrays
+        Of the loss table, as in ``RowArrays``.
+    points : array (M, n)
+        Predictions.
+    best_actions : int array (K, M)
+        Written.
     """
-    play_chance = np.empty(offset.size)
-    losses_in_blocks = play_chance.reshape(offset.shape)
-    played_rows = np.empty((eta.shape[0], 2), np.int64)
+    row_losses = np.empty(offset.size)
+    losses_in_blocks = row_losses.reshape(offset.shape)
     for m in range(points.shape[0]):
-        write_responses(
-            offset,
-            weights,
-            start,
-            eta,
-            tie,
-            points[m],
-            losses_in_blocks,
-            play_chance,
-            played_rows,
-        )
+        expected_rows(offset, weights, points[m], losses_in_blocks, 0, offset.shape[0])
         for k in range(best_actions.shape[0]):
-            best_actions[k, m] = played_rows[k, 0] - start[k]
+            best_row = lowest(row_losses, start[k], start[k + 1], 0.0)
+            best_actions[k, m] = best_row - start[k]
 
 
 def _in_blocks(rows: Array) -> Array:
