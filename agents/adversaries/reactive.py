@@ -39,7 +39,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from regretless.agents.adversaries.leader import Leader, Pure, first_best
+from regretless.agents.adversaries.leader import Leader, Pure
 from regretless.agents.parameters import check_int
 from regretless.market import register
 from regretless.market.core.arrays import Array
@@ -207,7 +207,8 @@ class RegretMaximiser(Pure, Leader):
                 *rows,
                 largest_regrets,
             )
-        chosen = first_best(largest_regrets)
+        outcome = self.best(largest_regrets)  # which a user's subclass may write
+        chosen = int((self.support == outcome).all(1).argmax())
         sums_after = []
         for cohort_index, regret_sums in enumerate(self._regret_sums):
             sums = regret_sums.copy()
@@ -215,7 +216,7 @@ class RegretMaximiser(Pure, Leader):
             _add_to_regret_sums(strategies[cohort_index], losses_of_chosen, sums)
             sums_after.append(sums)
         self._regret_sums = sums_after
-        return np.asarray(self.support[chosen])
+        return outcome
 
 
 @compiled()

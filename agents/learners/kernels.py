@@ -97,12 +97,15 @@ def add_estimates(
     losses : (K, A)
         The losses l of the round, of which those of ``actions`` are read; not modified.
     actions : (K,)
-        What each row played.
+        What each row played. IndexError if there is no such action: the total is not checked again.
     baseline : float
         1 where estimates are of gains, with a minus, and 0 where they are of losses.
     """
+    n_actions = total.shape[1]
     for k in range(len(actions)):
         action = actions[k]
+        if not -n_actions <= action < n_actions:
+            raise IndexError("a row played an action that it does not have")
         total[k, action] += (losses[k, action] - baseline) / max(strategy[k, action], TINY)
 
 

@@ -19,7 +19,7 @@ says ``market.game.protocols``.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, wraps
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
 
@@ -28,7 +28,12 @@ import numpy as np
 from regretless.market.core.arrays import Array, Mask
 from regretless.market.core.checkpoint import remembers
 from regretless.market.core.errors import UserError, brief
-from regretless.market.core.own_code import is_ours, name_of, read_only
+from regretless.market.core.own_code import (
+    answer_as_numbers,
+    is_ours,
+    name_of,
+    read_only,
+)
 from regretless.market.core.randomness import stream
 from regretless.market.game.adversary_view import (
     SIGHTS_OF_PLAY,
@@ -51,7 +56,7 @@ from regretless.market.game.market import (
     tell_fundamentals,
 )
 from regretless.market.game.network import DelayedForecasts, Network
-from regretless.market.game.protocols import Adversary, Cohort, Forecaster
+from regretless.market.game.protocols import Adversary, Cohort, Forecaster, ForeignForecaster
 from regretless.market.game.seats import Seat, actions_of_agents
 from regretless.market.losses.basis import Basis
 from regretless.market.records import (
@@ -71,6 +76,7 @@ if TYPE_CHECKING:
 
 Arguments = ParamSpec("Arguments")  # of a step of a round, besides the game
 NO_POINTS = np.empty((0, 0))  # of a forecaster without models
+WEIGHT_TOLERANCE = 1e-6  # of the sum of a user's weights, which may be of 32 bits
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +92,8 @@ class Block:
     @cached_property
     def _mixtures_are_ours(self) -> bool:
         """Whether the forecaster's method that returns mixtures comes with this project."""
-        return is_ours(self.forecaster.mixture)
+        forecaster = self.forecaster
+        return is_ours(forecaster.mixture) and not isinstance(forecaster, ForeignForecaster)
 
     @cached_property
     def _basis_is_ours(self) -> bool:
@@ -101,7 +108,8 @@ class Block:
     def mixture(self, context: Context) -> Mixture:
         """Return the forecaster's mixture with labels; UserError if it returns something else.
 
-        The arrays of a user's own forecaster or basis are copied: it may write into them later.
+        The arrays of a user's own forecaster are checked, since kernels read them as they are; its
+        arrays and those of a user's own basis are copied, since they may be written into later.
         """
         forecaster = self.forecaster
         mixture = forecaster.mixture(context)
@@ -111,11 +119,28 @@ class Block:
             method_name = name_of(forecaster.mixture)
             raise UserError(f"{method_name} returned {brief(mixture)}; return a Mixture")
         if not self._mixtures_are_ours:
-            mixture = mixture.copied()
+            mixture = self._checked(mixture)
         elif self._basis_is_ours and mixture.labels is not None and forecaster.basis is self.basis:
             return mixture  # our own code writes into nothing that it has returned
         labels = self.basis.inverse(mixture.points)
         return mixture.labelled(labels if self._basis_is_ours else np.array(labels))
+
+    def _checked(self, mixture: Mixture) -> Mixture:
+        """Return a user's mixture in arrays of its own; UserError unless it fits the basis."""
+        method = self.forecaster.mixture
+        expected = (
+            f"return finite points (m, {self.basis.size}), and weights (m,) of at least 0 that "
+            "sum to 1"
+        )
+        points = answer_as_numbers(method, mixture.points, expected).astype(np.float64)
+        weights = answer_as_numbers(method, mixture.weights, expected).astype(np.float64)
+        shapes = f"{name_of(method)} returned points {points.shape} and weights {weights.shape}"
+        if points.shape != (*weights.shape, self.basis.size) or weights.ndim != 1:
+            raise UserError(f"{shapes}; {expected}")
+        is_distribution = (weights >= 0).all() and abs(weights.sum() - 1) <= WEIGHT_TOLERANCE
+        if not is_distribution or not np.isfinite(points).all():
+            raise UserError(f"{shapes}, {brief(weights)} and {brief(points)}; {expected}")
+        return replace(mixture.copied(), points=points, weights=weights)
 
     def learn(self, forecast: Forecast, outcome: Array) -> None:
         """Note the forecasts, tell the forecaster the outcome (d,), and relay the forecast.
@@ -129,12 +154,24 @@ class Block:
         if model_names:
             points_of_models = self.forecaster.points
             if not self._mixtures_are_ours:  # a user's own may write into them later
-                points_of_models = np.array(points_of_models)
+                points_of_models = self._checked_points(points_of_models, len(model_names))
         self.record.note(forecast, points_of_models, model_names, labels_of=self.basis.inverse)
         statistics = self.basis.transform(outcome)
         if not self._basis_is_ours:
             statistics = np.array(statistics)
         self.tell(forecast, outcome, statistics)
+
+    def _checked_points(self, points: object, n_models: int) -> Array:
+        """Return what a user's models predicted (M, n), a copy; UserError if it is something else.
+
+        Labels are made of it later, for many rounds together.
+        """
+        name = f"{type(self.forecaster).__name__}.points"
+        shape = (n_models, self.basis.size)
+        copied = np.array(points)
+        if copied.dtype.kind not in "biuf" or copied.shape != shape:
+            raise UserError(f"{name} is {brief(points)}; make it an array {shape} of numbers")
+        return copied
 
     def tell(self, forecast: Forecast, outcome: Array, statistics: Array) -> None:
         """Tell the forecaster the outcome (d,) and its statistics (n,), and relay the forecast.

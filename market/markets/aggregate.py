@@ -234,13 +234,33 @@ class Settling(Market):
 
     is_anonymous = True
     level_is_mean: ClassVar[bool] = True  # of loads over agents, not their sum
+    # Whether a class's own ``answer`` is one kernel, which calls no ``rest``, ``settle`` or
+    # ``within_cube``.
+    answers_by_kernel: ClassVar[bool] = False
 
     def __init_subclass__(cls) -> None:
         """Note that a class has a stage game only if it says what it rests at."""
         super().__init_subclass__()
         writes_profile_losses = cls.profile_losses is not Settling.profile_losses
         cls.has_flows = cls.rest is not Settling.rest
+        cls._refuse_parts_of_kernel()
         cls.has_profile_losses = writes_profile_losses or cls.has_flows
+
+    @classmethod
+    def _refuse_parts_of_kernel(cls) -> None:
+        """Raise UserError if the class writes a step of an ``answer`` that works by a kernel.
+
+        The kernel has steps of its own, and would go on as if nothing had been written.
+        """
+        answering_class = next(base for base in cls.__mro__ if "answer" in vars(base))
+        if not vars(answering_class).get("answers_by_kernel", False):
+            return
+        for name in ("rest", "settle", "within_cube"):
+            if getattr(cls, name) is not getattr(answering_class, name):
+                raise UserError(
+                    f"market {cls.__name__} writes {name}, which "
+                    f"{answering_class.__name__}.answer does not call; write answer, too"
+                )
 
     def __init__(
         self,

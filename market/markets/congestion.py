@@ -182,6 +182,7 @@ def _answer_traffic(
 class AttendanceMarket(Settling):
     """The share of agents who play each action but the first; ``start``, before the first round."""
 
+    answers_by_kernel = True
     supports_multiplicity = True
     column_labels: ClassVar[Mapping[str, str]] = {"share": "share of these agents"}
 
@@ -277,6 +278,7 @@ class Routes(Settling):
     """
 
     REMEMBERED = ("flows", "times")
+    answers_by_kernel = True
     supports_multiplicity = True
     column_labels: ClassVar[Mapping[str, str]] = {
         "flow": "share of drivers",

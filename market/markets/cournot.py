@@ -93,6 +93,7 @@ class Cournot(Settling):
     """Quantities against linear inverse demand; ``start`` is that of each good at first."""
 
     REMEMBERED = ("supplied",)
+    answers_by_kernel = True
     supports_multiplicity = True
     level_is_mean = False
     column_labels: ClassVar[Mapping[str, str]] = {"quantity": "units supplied"}

@@ -232,6 +232,7 @@ class Prices(Settling):
     """Prices; ``impact`` is by how much a good's yield falls as its price rises by 1."""
 
     REMEMBERED = ("tally",)
+    answers_by_kernel = True
     supports_multiplicity = True
 
     def __init__(

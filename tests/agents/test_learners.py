@@ -282,6 +282,15 @@ def test_exp3_that_does_not_explore_is_the_formula_of_its_source() -> None:
         learner.learn(losses[None], np.array([action]))
 
 
+@pytest.mark.parametrize("action", [3, 10**9, -4])
+def test_a_played_action_that_there_is_not_is_refused_before_it_is_written(action: int) -> None:
+    learner = EXP3()
+    learner.start(1, 3)
+    with pytest.raises(IndexError, match="an action that it does not have"):
+        learner.learn(np.zeros((1, 3)), np.array([action]))
+    assert not learner.total.any()
+
+
 def normalised(weights: Array) -> Array:
     """Return weights as a distribution, uniform where all are 0."""
     if not weights.any():

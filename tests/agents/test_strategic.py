@@ -481,6 +481,25 @@ def test_members_of_a_coalition_are_shown_no_more_than_they_declare() -> None:
     }
 
 
+class SecondBest(adversaries.RegretMaximiser):
+    """Chooses what a method of its own calls the best."""
+
+    def best(self, worth: Array) -> Array:
+        return np.asarray(self.support[int(np.argsort(-worth, kind="stable")[1])])
+
+
+def test_what_a_subclass_calls_the_best_is_chosen_and_charged() -> None:
+    player = SecondBest(1, stream(0, "x"), grid=3)
+    player.meet([Follower("followers", Linear(np.eye(1, 2)[..., None]), np.arange(1))])
+    play = np.array([[1.0, 0.0]])  # whoever plays 0 loses y, and nothing by playing 1
+    view = AdversaryView(None, play=lambda: (play,))
+    sealed = [player.commit(Context(), History(1), view).points[0] for _ in range(2)]
+    # 1 is the best each time, since it adds most to the regret of 0.
+    assert sealed == [[0.5], [0.5]]
+    (regret_sums,) = vars(player)["_regret_sums"]
+    assert regret_sums[0, 0, 1] == 1.0
+
+
 @pytest.mark.parametrize("agent", [None, 1])
 def test_a_regret_maximiser_seals_what_makes_the_worst_regret_greatest(agent: int | None) -> None:
     """Every outcome of its support is tried, one by one."""

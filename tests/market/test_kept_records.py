@@ -9,9 +9,10 @@ from small_scenarios import TomlTable, cohort_table, make_scenario
 
 from regretless import Adversary, MarketModel, OutcomeDistribution, ScriptedAgent, register
 from regretless.forecaster.bases import PowerBasis
-from regretless.market.core.arrays import Array
+from regretless.market.core.arrays import Array, Indices
+from regretless.market.core.errors import UserError
 from regretless.market.game.market import Decisions
-from regretless.market.game.protocols import Cohort
+from regretless.market.game.protocols import Cohort, Forecaster
 from regretless.market.markets import Market
 from regretless.market.records import (
     AdversaryView,
@@ -193,3 +194,91 @@ def test_label_forecasts_that_a_basis_overwrites_stay_as_they_were(forecaster: T
     assert len(np.unique(tables[1])) > 2
     np.testing.assert_array_equal(tables[0], tables[1])
     np.testing.assert_array_equal(labels[0], labels[1])
+
+
+class FittingForecaster(Forecaster):
+    """Returns the points and weights that it is made with."""
+
+    def __init__(self, points: Any, weights: Any) -> None:
+        self.mixture_to_return = Mixture(points, weights)
+
+    def mixture(self, x: Any = None) -> Mixture:
+        return self.mixture_to_return
+
+    def update(self, y: Any) -> None:
+        """Learn nothing."""
+
+
+class FittingObject:
+    """As ``FittingForecaster``, an object of no class of the project."""
+
+    def __init__(self, points: Any, weights: Any) -> None:
+        self.forecast = Forecast(Mixture(points, weights), 0)
+
+    def predict(self, x: Any = None) -> Forecast:
+        return self.forecast
+
+    def update(self, y: Any) -> None:
+        """Learn nothing."""
+
+
+MIXTURES_THAT_DO_NOT_FIT = {
+    "a number too many": (np.full((2, 3), 0.5), np.full(2, 0.5)),
+    "a number too few": (np.full((2, 1), 0.5), np.full(2, 0.5)),
+    "a vector in place of a table": (np.full(2, 0.5), np.full(2, 0.5)),
+    "more weights than points": (np.full((2, 2), 0.5), np.full(3, 1 / 3)),
+    "weights that sum to 2": (np.full((2, 2), 0.5), np.ones(2)),
+    "a weight below 0": (np.full((2, 2), 0.5), np.array([1.5, -0.5])),
+    "a weight that is no number": (np.full((2, 2), 0.5), np.array([np.nan, 1.0])),
+    "points that are no numbers": (np.full((2, 2), np.nan), np.full(2, 0.5)),
+    "points of words": (np.full((2, 2), "a"), np.full(2, 0.5)),
+}
+
+
+@pytest.mark.usefixtures("registries")
+@pytest.mark.parametrize("case", MIXTURES_THAT_DO_NOT_FIT)
+@pytest.mark.parametrize("forecaster", [FittingForecaster, FittingObject])
+def test_a_mixture_that_does_not_fit_is_refused_before_a_kernel_reads_it(
+    forecaster: Any, case: str
+) -> None:
+    points, weights = MIXTURES_THAT_DO_NOT_FIT[case]
+    register.forecaster("fitting")(lambda _size: forecaster(points, weights))
+    with pytest.raises(UserError, match=r"round 0: .* returned .*; return finite points \(m, 2\)"):
+        build("best-response", "fitting").step()
+
+
+@pytest.mark.usefixtures("registries")
+def test_a_mixture_of_32_bits_or_integers_fits() -> None:
+    weights = np.full(3, 1 / 3, dtype=np.float32)
+    points = np.array([[0, 1], [1, 0], [1, 1]])
+    register.forecaster("fitting")(lambda _size: FittingForecaster(points, weights))
+    model = build("best-response", "fitting")
+    model.run()
+    assert len(model.rounds_frame()) == 5
+
+
+class ModelsThatChangeShape(FittingForecaster):
+    """Says that it has a model, which predicts one number too many in the second round."""
+
+    models = ("mine",)
+
+    def __init__(self, size: int) -> None:
+        super().__init__(np.full((1, size), 0.5), np.ones(1))
+        self.predicted = np.full((1, size), 0.5)
+
+    @property
+    def points(self) -> Array:
+        return self.predicted
+
+    def suggested(self, group: Any) -> Indices:
+        return np.zeros((len(group.offset), 1), dtype=np.intp)
+
+    def update(self, y: Any) -> None:
+        self.predicted = np.full((1, len(y) + 1), 0.5)
+
+
+@pytest.mark.usefixtures("registries")
+def test_predictions_of_models_in_another_shape_are_refused_in_their_round() -> None:
+    register.forecaster("changing")(ModelsThatChangeShape)
+    with pytest.raises(UserError, match=r"round 1: ModelsThatChangeShape\.points is .*\(1, 2\)"):
+        build("best-response", "changing").run()

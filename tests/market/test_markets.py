@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -23,8 +24,9 @@ from regretless.market.game.market import Market
 from regretless.market.game.protocols import Cohort
 from regretless.market.game.round import play_round
 from regretless.market.losses import Linear
-from regretless.market.markets import price_impact
+from regretless.market.markets import congestion, price_impact
 from regretless.market.markets.aggregate import Moments, Settling
+from regretless.market.markets.cournot import Cournot
 from regretless.market.numerics import exact_sum
 from regretless.market.records import (
     AdversaryView,
@@ -486,6 +488,21 @@ def test_an_outcome_of_another_shape_is_refused_before_a_kernel_reads_it(moved: 
     with pytest.raises(UserError, match="give an array of 2 numbers"):
         moments.add(moved)
     assert moments.count == 0
+
+
+@pytest.mark.parametrize("step", ["rest", "settle", "within_cube"])
+@pytest.mark.parametrize(
+    "market", [price_impact.Prices, Cournot, congestion.Routes, congestion.AttendanceMarket]
+)
+def test_a_step_that_a_kernel_would_not_call_is_not_written_in_vain(market: Any, step: str) -> None:
+    def own_step(self: Any, *numbers: Array) -> Array:
+        return numbers[0]
+
+    expected = f"Mine writes {step}, which {market.__name__}.answer does not call; write answer"
+    with pytest.raises(UserError, match=expected):
+        type("Mine", (market,), {step: own_step})
+    with_answer = type("Mine", (market,), {step: own_step, "answer": own_step})
+    assert issubclass(type("Heir", (with_answer,), {}), market)
 
 
 class Loaded(Settling):
