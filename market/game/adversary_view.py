@@ -46,16 +46,15 @@ from regretless.market.records import (
     CERTAIN,
     AdversaryView,
     Context,
-    Decision,
     Forecast,
     Mixture,
     Observation,
     Round,
 )
-from regretless.market.regret.played_losses import strategies_or_choices, write_played_losses
+from regretless.market.regret.played_losses import strategies_or_choices
 
 SIGHTS = ("history", "mixture", "play", "losses", "draw")
-NOTHING_PAID: Array = np.empty(0)  # by followers of a leader without a payoff
+NOTHING_PAID: Array = np.empty((0, 0))  # by followers of a leader without a payoff
 SIGHTS_OF_PLAY = frozenset({"play", "draw"})  # with which it may ask what cohorts would do
 
 
@@ -225,15 +224,14 @@ def summed(
     # Rows: the two numbers whose sum is exact. Columns: agents, what they paid, play by action.
     sums = {cohort.name: np.zeros((2, 2 + cohort.loss.actions)) for cohort in cohorts}
     for _, cohort, decision, losses in present_cohorts(cohorts, played):
-        paid = NOTHING_PAID
+        values = NOTHING_PAID
         if payoff is not None:
             if losses_are_personal and depends_on_losses_alone(payoff):  # what the market charged
                 values = losses
             else:
-                values = np.asarray(payoff.values(cohort.loss, played.outcome[None])[0])
+                values = np.asarray(payoff.values(cohort.loss, played.outcome[None])[0], np.float64)
             if values.shape != losses.shape:  # one row for all; a kernel reads them unchecked
                 values = np.broadcast_to(values, losses.shape)
-            paid = _paid_by_rows(decision, values)
         if decision.present is None:
             agents_of_row = cohort.counts
         else:
@@ -243,22 +241,29 @@ def summed(
             counts = np.bincount(rows, multiplicity, minlength=len(losses))
             agents_of_row = counts.astype(np.float64)
         strategies, choices = strategies_or_choices(decision)
-        _add_play(strategies, choices, paid, agents_of_row, sums[cohort.name])
+        _add_play(strategies, choices, values, agents_of_row, sums[cohort.name])
     return sums
 
 
-def _paid_by_rows(decision: Decision, values: Array) -> Array:
-    """Return what the rows pay (K,) as they play, where their actions pay ``values`` (K, A)."""
-    if decision.strategy is not None:
-        return np.asarray(np.einsum("ka,ka->k", decision.strategy, values))
-    paid = np.empty(len(values))
-    write_played_losses(decision, values, np.arange(len(values)), paid)
-    return paid
+@compiled(inline="always")
+def _expected_payment(strategy: Array, values: Array) -> float:
+    """Return what an agent with a mixed strategy (A,) pays, given ``values`` (A,) by action.
+
+    It is compiled. Even actions are added up by themselves, and odd ones, as NumPy's ``einsum``
+    does in registers of two numbers: tables have had these digits, of up to seven actions.
+    """
+    paid_by_even = 0.0
+    for action in range(0, len(strategy), 2):
+        paid_by_even += strategy[action] * values[action]
+    paid_by_odd = 0.0
+    for action in range(1, len(strategy), 2):
+        paid_by_odd += strategy[action] * values[action]
+    return paid_by_even + paid_by_odd
 
 
 @compiled()
 def _add_play(
-    strategies: Array, choices: Indices, paid: Array, agents_of_row: Array, sums: Array
+    strategies: Array, choices: Indices, values: Array, agents_of_row: Array, sums: Array
 ) -> None:
     """Add up agents, what they paid and their mixed strategies (compiled).
 
@@ -269,8 +274,8 @@ def _add_play(
     choices : int array (K,), or empty
         The action of each row, -1 for an absent one; they stand in place of ``strategies`` unless
         they are empty.
-    paid : array (K,), or empty
-        What each agent of a row paid; empty for nothing.
+    values : array (K, A), or empty
+        What an agent of each row pays for each action; empty for nothing.
     agents_of_row : array (K,)
         How many agents of each row were there.
     sums : array (2, 2 + A)
@@ -279,8 +284,13 @@ def _add_play(
     for k in range(len(agents_of_row)):
         agents = agents_of_row[k]
         sums[0, 0] += agents
-        if len(paid):
-            coarse, fine = split(paid[k])
+        if len(values):
+            paid = 0.0
+            if not len(choices):
+                paid = _expected_payment(strategies[k], values[k])
+            elif choices[k] >= 0:
+                paid = values[k, choices[k]]
+            coarse, fine = split(paid)
             sums[0, 1] += agents * coarse
             sums[1, 1] += agents * fine
         if len(choices):

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
+import pytest
 
 from regretless import load
 from regretless.market.core.arrays import Array
@@ -33,3 +34,16 @@ def test_a_payoff_may_say_in_one_row_what_all_agents_pay() -> None:
         np.testing.assert_array_equal(sums_of_one_row[name], sums)
         agents_by_action = sums[:, 2:].sum(0)
         assert sums[:, 1].sum() == np.arange(len(agents_by_action)) @ agents_by_action
+
+
+def test_who_plays_a_mixed_strategy_pays_its_mean_over_the_actions() -> None:
+    game = load("cartel", rounds=2).build(seed=1).game
+    played = play_round(game)
+    sums = summed(PaidByAction(in_one_row=True), game.cohorts, played)
+    smooth = [cohort.name for cohort in game.cohorts].index("smooth")
+    decision = played.decisions[smooth]
+    assert decision is not None
+    assert ((decision.probabilities > 0) & (decision.probabilities < 1)).any()
+    agents_by_action = game.cohorts[smooth].counts @ decision.probabilities
+    expected_payment = agents_by_action @ np.arange(float(len(agents_by_action)))
+    assert sums["smooth"][:, 1].sum() == pytest.approx(expected_payment, rel=1e-12)
