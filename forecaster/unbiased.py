@@ -335,7 +335,8 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
     ) -> Played:
         """Return how the losses' owners played, in expectation, and the biases.
 
-        And as drawn, for events that charge what was broadcast. ``statistics`` is s(y) (n,).
+        Events that charge what was broadcast are told how they played as drawn, too.
+        ``statistics`` is s(y) (n,), ``drawn_atom`` the index of what was broadcast, if it is known.
         """
         rows = self.events.rows
         reference_is_trusted = self.trusting

@@ -108,14 +108,14 @@ class ZeroIntelligence(Trader):
 class Informed(Trader):
     """Trades on its signal if the last price is wrong."""
 
+    # An order that gains less at its limit is left out: here one that could lose there.
+    least_gain_at_limit: ClassVar[float] = 0.0
+
     def __init__(self, loss: Any, rng: np.random.Generator) -> None:
         super().__init__(loss, rng)
         aggressiveness = (np.sign(self.orders.units) * self.orders.limit).sum(2)  # (N, A)
         self._score_of_limits = AGGRESSIVENESS_WEIGHT * aggressiveness
         self._idle_action = np.where(self.sends_orders, -np.inf, 0.0).argmax(1)  # (N,)
-
-    # An order that gains less at its limit is left out: here one that could lose there.
-    least_gain_at_limit: ClassVar[float] = 0.0
 
     def arrive(self) -> None:
         """UserError where there is no book to read."""

@@ -4,10 +4,10 @@ Users register agents, adversaries, utilities and markets of their own. Two thin
 where their code is called:
 
 **A fault is one line** that names the class, the method and the round (``raise_with_round``, or
-``in_round`` around a block of code). It is worked
-out from the traceback, so that a round without a fault costs nothing. Code is the user's where it
-belongs neither to this project nor to Python nor to an installed package; a package from which
-something was registered is the user's as well (``user_packages``).
+``in_round`` around a block of code). It is worked out from the traceback, so that a round without a
+fault costs nothing. Code is the user's where it belongs neither to this project nor to Python nor
+to an installed package; a package from which something was registered is the user's as well
+(``user_packages``).
 
 **Arrays are protected.** A user's method receives read-only views (``readonly_unless_ours``), and
 its answer is checked (``answer_as_numbers``, ``answer_as_strategies``). The project's own methods

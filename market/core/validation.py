@@ -169,7 +169,7 @@ def check_unit_vector(name: str, value: Any, size: int) -> Array:
     hint = "give numbers in [0, 1]"
     if vector.shape != (size,):
         raise ParameterError(f"{name} has shape {vector.shape}, not {(size,)}; {hint}")
-    if not is_within_unit_cube(vector):  # of almost all nothing else need be asked
+    if not is_within_unit_cube(vector):  # most vectors are, and need no more checks
         is_within = (vector >= -ROUNDING) & (vector <= 1 + ROUNDING)
         if not is_within.all():
             require(name, vector, is_within, hint)

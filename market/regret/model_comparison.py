@@ -325,9 +325,8 @@ class ModelComparison(Comparison):
         while first < len(rounds.losses):
             self._make_batch_for(int(rounds.round_indices[first]))
             batches = rounds.round_indices[first:] // self._batch_length
-            n_rounds = int(
-                np.searchsorted(batches, MAX_BATCHES)
-            )  # those that there are batches for
+            # Later rounds wait until batches are longer.
+            n_rounds = int(np.searchsorted(batches, MAX_BATCHES))
             last = first + n_rounds
             _add_rounds(
                 rounds.strategies[first:last],
