@@ -323,15 +323,22 @@ class RespondingCohort(Cohort, Checkpointable):
         predicted, choices = table.respond_to_points(predictions, prediction_of_row)
         return Decision(None, choices[self.row_of], predicted, choices=choices)
 
+    @staticmethod
+    def _forecast_heard_by(
+        group: DelayGroup, forecast: Forecast, relay: DelayedForecasts
+    ) -> Forecast | None:
+        """Return what a group hears as a forecast is broadcast; None if none has come this far."""
+        if group.distance == 0:  # who never hears one has a negative distance
+            return forecast
+        return relay.forecast_heard_at(group.distance)
+
     def _predictions_heard(self, forecast: Forecast) -> Array:
-        """Return the prediction that each delay group hears, when this forecast is broadcast."""
+        """Return the prediction (n,) that each delay group hears, stacked, as this is broadcast."""
         relay: Any = self.relay
         predictions = []
         for group in self.delay_groups:
-            heard_forecast: Forecast | None = forecast
-            if group.distance != 0:  # who never hears one has a negative distance
-                heard_forecast = relay.forecast_heard_at(group.distance)
-            if heard_forecast is None:  # no forecast has come this far yet
+            heard_forecast = self._forecast_heard_by(group, forecast, relay)
+            if heard_forecast is None:
                 predictions.append(relay.mean)
             else:
                 predictions.append(heard_forecast.statistics)
@@ -394,11 +401,9 @@ class RespondingCohort(Cohort, Checkpointable):
             return self.delay_groups[0].expected(self.response, forecast)
         predicted = np.empty(self.ledger.shape)
         for group in self.delay_groups:
-            heard_forecast: Forecast | None = forecast
-            if group.distance != 0:  # who never hears one has a negative distance
-                heard_forecast = self.relay.forecast_heard_at(group.distance)
+            heard_forecast = self._forecast_heard_by(group, forecast, self.relay)
             if self.market_losses is not None:
-                if heard_forecast is None:  # no forecast has come this far yet
+                if heard_forecast is None:
                     heard_forecast = self.relay.running_mean_forecast()
                 # what every row would expect had it heard this forecast
                 predicted_by_all = self._predicted_in_market(heard_forecast, self.market_losses)
