@@ -54,14 +54,14 @@ class LoggedPlay(RoundReader):
 
     def add(self, round_index: int, decision: Decision, losses: Array) -> None:
         """Note a round after which the ledger stands as it is now; ``losses`` are (K, A)."""
-        place = len(self._rounds)
-        if place == len(self._actions):
-            self._actions = _with_room(self._actions, max(2 * place, FIRST_ROOM))
+        n_logged = len(self._rounds)
+        if n_logged == len(self._actions):
+            self._actions = _with_room(self._actions, max(2 * n_logged, FIRST_ROOM))
         rows = self._logged.rows
         ledger = self._cohort.ledger
         self._rounds.append(round_index)
         self._rounds_of_rows.append(_of_rows(ledger.rounds, rows))
-        self._actions[place] = decision.actions[self._logged.agents]
+        self._actions[n_logged] = decision.actions[self._logged.agents]
         if ledger.pending.n_rounds:
             ledger.pending.log_last(self)
             return
