@@ -5,6 +5,7 @@ cohort in full and what each term means.
 """
 
 import json
+import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -376,8 +377,14 @@ def coarse_bases(model: MarketModel, agents: pd.DataFrame) -> Iterator[str]:
 
 
 def _error_at_outcomes(model: MarketModel, cohort: Cohort) -> float:
-    """Return the greatest error of a cohort's basis at the last outcomes, for some of its rows."""
+    """Return the greatest error of a cohort's basis at the last outcomes, for some of its rows.
+
+    Infinite where the basis does not span them: who reports other losses may have any.
+    """
     outcomes = np.unique(model.game.history.last(MAX_AUDITED_OUTCOMES), axis=0)
     n_rows = len(cohort.loss)
     some_rows = np.unique(np.linspace(0, n_rows - 1, MAX_AUDITED_ROWS).astype(np.intp))
-    return model.game.blocks[cohort.block].basis.audit(cohort.loss[some_rows], outcomes)
+    try:
+        return model.game.blocks[cohort.block].basis.audit(cohort.loss[some_rows], outcomes)
+    except ValueError:
+        return math.inf
