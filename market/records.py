@@ -420,6 +420,9 @@ class OutcomeDistribution:
             outcomes = np.array(points, dtype=np.float64, ndmin=2)
         except (TypeError, ValueError) as error:
             raise UserError("an outcome must be a number in [0, 1]") from error
+        if outcomes.ndim != 2:
+            fault = f"outcomes have the shape {outcomes.shape}"
+            raise UserError(f"{fault}; give one number per coordinate, or a row per outcome")
         if not is_within_unit_cube(outcomes):
             outcomes = without_rounding(outcomes)
             beyond = outcomes[~((outcomes >= 0) & (outcomes <= 1))]

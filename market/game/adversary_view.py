@@ -30,8 +30,8 @@ import numpy as np
 
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.compiled import compiled
-from regretless.market.core.errors import UserError, closest
-from regretless.market.core.own_code import read_only
+from regretless.market.core.errors import UserError, brief, closest
+from regretless.market.core.own_code import name_of, read_only
 from regretless.market.game.lookahead import GameView, Rollout, strategies_of_play
 from regretless.market.game.protocols import (
     Adversary,
@@ -229,9 +229,8 @@ def summed(
             if losses_are_personal and depends_on_losses_alone(payoff):  # what the market charged
                 values = losses
             else:
-                values = np.asarray(payoff.values(cohort.loss, played.outcome[None])[0], np.float64)
-            if values.shape != losses.shape:  # one row for all; a kernel reads them unchecked
-                values = np.broadcast_to(values, losses.shape)
+                answer = payoff.values(cohort.loss, played.outcome[None])
+                values = _checked_payoffs(payoff, answer, losses.shape)
         if decision.present is None:
             agents_of_row = cohort.counts
         else:
@@ -259,6 +258,21 @@ def _expected_payment(strategy: Array, values: Array) -> float:
     for action in range(1, len(strategy), 2):
         paid_by_odd += strategy[action] * values[action]
     return paid_by_even + paid_by_odd
+
+
+def _checked_payoffs(payoff: Payoff, answer: Any, shape: tuple[int, ...]) -> Array:
+    """Return what a payoff is at one outcome (K, A), for a kernel that reads it unchecked.
+
+    One row stands for all. UserError if it is something else.
+    """
+    try:
+        values = np.asarray(answer[0], dtype=np.float64)
+        if values.shape != shape:
+            values = np.broadcast_to(values, shape)
+    except (IndexError, TypeError, ValueError) as error:
+        expected = f"return numbers of shape (1, {shape[0]}, {shape[1]}) for one outcome"
+        raise UserError(f"{name_of(payoff.values)} returned {brief(answer)}; {expected}") from error
+    return values
 
 
 @compiled()

@@ -1,11 +1,12 @@
 """What the agents of a cohort come to, for a leader that is paid by them."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pytest
 
-from regretless import load
+from regretless import OutcomeDistribution, UserError, load
 from regretless.market.core.arrays import Array
 from regretless.market.game.adversary_view import summed
 from regretless.market.game.protocols import Payoff
@@ -47,3 +48,26 @@ def test_who_plays_a_mixed_strategy_pays_its_mean_over_the_actions() -> None:
     agents_by_action = game.cohorts[smooth].counts @ decision.probabilities
     expected_payment = agents_by_action @ np.arange(float(len(agents_by_action)))
     assert sums["smooth"][:, 1].sum() == pytest.approx(expected_payment, rel=1e-12)
+
+
+@dataclass
+class PaidByAnswer(Payoff):
+    """Pays what it is made with."""
+
+    answer: Any
+
+    def values(self, loss: Loss, outcomes: Array) -> Any:
+        return self.answer
+
+
+@pytest.mark.parametrize("answer", [None, [], [[["a"]]], np.ones((1, 1, 99)), np.ones((1, 99, 2))])
+def test_a_payoff_of_another_shape_is_refused_before_a_kernel_reads_it(answer: Any) -> None:
+    game = load("el-farol", rounds=1).build(seed=1).game
+    played = play_round(game)
+    with pytest.raises(UserError, match=r"PaidByAnswer\.values returned .*; return numbers of"):
+        summed(PaidByAnswer(answer), game.cohorts, played)
+
+
+def test_outcomes_in_a_table_of_tables_are_refused() -> None:
+    with pytest.raises(UserError, match=r"the shape \(2, 2, 2\); give one number per coordinate"):
+        OutcomeDistribution(np.zeros((2, 2, 2)), [0.5, 0.5])
