@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regretless.market.core.arrays import Array
-from regretless.market.core.checkpoint import Checkpointable
+from regretless.market.core.checkpoint import Checkpointable, ForeignState
 from regretless.market.game.guarantee import Guarantee
 from regretless.market.game.protocols import Cohort
 from regretless.market.logs.sampling import Logged
@@ -177,6 +177,12 @@ class Windows(Checkpointable):
         for cohort_name in cohort_names:
             candidates = [part[cohort_name] for part in parts if cohort_name in part]
             self.worst[cohort_name] = max(candidates, key=rank)
+
+    def state(self) -> dict[str, Any]:
+        state = super().state()
+        # A window may be open in a new run and none at the checkpoint, or the other way round.
+        state["ledgers_before"] = ForeignState(state["ledgers_before"] or {})
+        return state
 
     def restore(self, state: dict[str, Any]) -> None:
         # Only ledgers that are there can be restored into.

@@ -10,6 +10,7 @@ from small_scenarios import TomlTable, cohort_table, make_scenario
 from regretless import Adversary, MarketModel, OutcomeDistribution, ScriptedAgent, register
 from regretless.forecaster.bases import PowerBasis
 from regretless.market.core.arrays import Array, Indices
+from regretless.market.core.checkpoint import check_like
 from regretless.market.core.errors import UserError
 from regretless.market.game.market import Decisions
 from regretless.market.game.protocols import Cohort, Forecaster
@@ -282,3 +283,21 @@ def test_predictions_of_models_in_another_shape_are_refused_in_their_round() -> 
     register.forecaster("changing")(ModelsThatChangeShape)
     with pytest.raises(UserError, match=r"round 1: ModelsThatChangeShape\.points is .*\(1, 2\)"):
         build("best-response", "changing").run()
+
+
+@pytest.mark.parametrize("starts", [[0], [3]])
+def test_a_checkpoint_fits_a_new_run_whether_or_not_a_window_is_open(starts: list[int]) -> None:
+    windows = {"starts": starts, "length": 2}
+    scenario = make_scenario(cohort_table("agents", 2, 3), windows=windows, rounds=8)
+    whole = scenario.build()
+    whole.run()
+    for rounds in range(1, 8):
+        first = scenario.build()
+        first.run(rounds)
+        second = scenario.build()
+        check_like(first.state(), second.state())
+        second.restore(first.state())
+        second.run()
+        assert second.journal.windows is not None
+        assert whole.journal.windows is not None
+        assert second.journal.windows.worst == whole.journal.windows.worst
