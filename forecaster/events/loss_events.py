@@ -730,6 +730,11 @@ class Assignments(GainEvents):
         self._kept_sums = sums
         self._repeats_gains = False
 
+    def restore(self, state: dict[str, Any]) -> None:
+        """Restore what ``state`` returned; from then on the sums are added up by themselves."""
+        super().restore(state)
+        self._repeats_gains = False  # the sums of a checkpoint may be of games
+
     def weigh(self, active: list[Indices], moment: Moment) -> Iterator[WeightedEvents]:
         """Yield the gains and then the assignments, which share the losses' rows."""
         yield from super().weigh(active, moment)

@@ -231,7 +231,10 @@ def test_assignments_add_up_gains_and_their_squares_given_that_one_plays() -> No
         np.testing.assert_allclose(after[2], expected, atol=1e-12)
 
 
-def test_assignments_know_what_was_gained_before_the_games_from_whatever_round_they_count() -> None:
+@pytest.mark.parametrize("checkpoint_round", [4, 10])  # before and after the first game
+def test_assignments_know_what_was_gained_before_the_games_from_whatever_round_they_count(
+    checkpoint_round: int,
+) -> None:
     """Until the games begin they repeat the gains; after a checkpoint they are added up apart."""
     events = Assignments(two_groups(), risk=0.01)
     resumed = Assignments(two_groups(), risk=0.01)
@@ -240,10 +243,10 @@ def test_assignments_know_what_was_gained_before_the_games_from_whatever_round_t
         broadcast = played_of(events.rows, rng.random((1, 4)), np.ones(1), rng.random(4))
         played = broadcast._replace(reference_is_trusted=round_index < 8)
         played = played._replace(as_drawn=played)
-        if round_index == 4:
+        if round_index == checkpoint_round:
             resumed.restore(events.state())
         events.charge(events.active(round_index), played)
-        if round_index >= 4:
+        if round_index >= checkpoint_round:
             resumed.charge(resumed.active(round_index), played)
 
     for member, sums, sums_of_resumed in zip(
