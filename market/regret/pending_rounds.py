@@ -77,21 +77,28 @@ class PlayedRounds(NamedTuple):
 
     def since(self, place: int) -> "PlayedRounds":
         """Return the rounds from a place on, as of who did not want those before it."""
-        if place == 0:
-            return self
-        n_logged_before = int(self.is_logged[:place].sum())
+        return self if place == 0 else self._between(place, len(self.losses))
+
+    def until(self, place: int) -> "PlayedRounds":
+        """Return the rounds before a place."""
+        return self if place == len(self.losses) else self._between(0, place)
+
+    def _between(self, first: int, end: int) -> "PlayedRounds":
+        """Return the rounds from the place ``first`` to the one before ``end``."""
+        n_logged_before = int(self.is_logged[:first].sum())
+        n_logged_until_end = int(self.is_logged[:end].sum())
         return PlayedRounds(
-            round_indices=self.round_indices[place:],
-            strategies=self.strategies[place:],
-            choices=self.choices[place:],
-            predicted=self.predicted[place:],
-            losses=self.losses[place:],
-            present=self.present[place:],
-            suggested=self.suggested[place:],
-            model_actions=self.model_actions[place:],
-            outcomes=self.outcomes[place:],
-            is_logged=self.is_logged[place:],
-            regret_sums=self.regret_sums[n_logged_before:],
+            round_indices=self.round_indices[first:end],
+            strategies=self.strategies[first:end],
+            choices=self.choices[first:end],
+            predicted=self.predicted[first:end],
+            losses=self.losses[first:end],
+            present=self.present[first:end],
+            suggested=self.suggested[first:end],
+            model_actions=self.model_actions[first:end],
+            outcomes=self.outcomes[first:end],
+            is_logged=self.is_logged[first:end],
+            regret_sums=self.regret_sums[n_logged_before:n_logged_until_end],
         )
 
 

@@ -12,6 +12,7 @@ from regretless.agents.learners import TotalLearner
 from regretless.market.core.arrays import Array
 from regretless.market.game.adversary_view import AdversaryView
 from regretless.market.records import Context, Forecast, History, Mixture, OutcomeDistribution
+from regretless.market.regret.pending_rounds import MAX_PENDING_ROUNDS
 
 CUT_OFF_ROUND = 20
 
@@ -238,3 +239,68 @@ def test_an_environment_that_was_cut_off_refuses_to_go_on_until_it_is_reset() ->
         env.step(actions)
     env.reset(seed=1)
     env.step(actions)
+
+
+def model_whose_exploitability_is_followed() -> MarketModel:
+    """Return a market of three agents of one's own."""
+    agents = cohort_table("agents", 3, 3, response="own-agent", measures=["swap", "exploitability"])
+    return make_scenario(agents, rounds=100).build()
+
+
+def cut_off_in_an_agents_learn(model: MarketModel, *, finished_rounds: int) -> None:
+    """Play until an agent fails to learn of the round after so many."""
+    model.run(finished_rounds)
+    FAULT.set("agent's learn")
+    FAULT.calls_left = 1
+    with pytest.raises(UserError):
+        model.run()
+
+
+def joint_distributions(model: MarketModel) -> Array:
+    """Return how often each agent played each action at each outcome (K, A, m)."""
+    assert model.tracker is not None
+    return model.tracker.counts(0)
+
+
+@pytest.mark.usefixtures("own_players")
+@pytest.mark.parametrize("finished_rounds", [MAX_PENDING_ROUNDS, MAX_PENDING_ROUNDS + 1])
+def test_exploitability_is_of_the_finished_rounds_where_agents_fail_to_learn_of_the_next(
+    finished_rounds: int,
+) -> None:
+    finished = model_whose_exploitability_is_followed()
+    finished.run(finished_rounds)
+    cut_off = model_whose_exploitability_is_followed()
+    cut_off_in_an_agents_learn(cut_off, finished_rounds=finished_rounds)
+
+    np.testing.assert_array_equal(joint_distributions(cut_off), joint_distributions(finished))
+    columns = ["exploitability", "exploitability_exact"]
+    assert cut_off.agents_frame()[columns].equals(finished.agents_frame()[columns])
+    assert finished.agents_frame()["exploitability_exact"].gt(0).any()
+
+
+class CuriousAgent(OwnAgent):
+    """Has somebody look at its regret when it learns of a round."""
+
+    def learn(self, losses: Array, outcome: Array) -> None:
+        super().learn(losses, outcome)
+        look_at_regret()
+
+
+def look_at_regret() -> None:
+    """Do nothing, until a test looks at a ledger here."""
+
+
+@pytest.mark.usefixtures("own_players")
+def test_a_round_counts_once_in_exploitability_if_regret_is_read_before_it_is_finished(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    register.agent("curious-agent")(CuriousAgent)
+    agents = cohort_table("agents", 3, 3, response="curious-agent", measures=["exploitability"])
+    model = make_scenario(agents, rounds=100).build()
+    model.run(5)
+
+    ledger = model.game.cohorts[0].ledger
+    monkeypatch.setitem(globals(), "look_at_regret", ledger.regret_sums)
+    model.run(8)
+
+    assert np.array_equal(joint_distributions(model).sum((1, 2)), [8, 8, 8])
