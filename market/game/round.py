@@ -62,6 +62,7 @@ from regretless.market.losses.basis import Basis
 from regretless.market.records import (
     Context,
     Decision,
+    Ensemble,
     Forecast,
     ForecastRecord,
     History,
@@ -140,7 +141,23 @@ class Block:
         is_distribution = (weights >= 0).all() and abs(weights.sum() - 1) <= WEIGHT_TOLERANCE
         if not is_distribution or not np.isfinite(points).all():
             raise UserError(f"{shapes}, {brief(weights)} and {brief(points)}; {expected}")
+        self._check_ensembles(mixture.ensembles, n_points=len(points))
         return replace(mixture.copied(), points=points, weights=weights)
+
+    def _check_ensembles(self, ensembles: object, *, n_points: int) -> None:
+        """Raise UserError unless a user's mixture has an ensemble for each point, or none."""
+        if ensembles is None:
+            return
+        is_one_for_each = False
+        if isinstance(ensembles, tuple | list):
+            are_ensembles = all(isinstance(ensemble, Ensemble) for ensemble in ensembles)
+            is_one_for_each = are_ensembles and len(ensembles) == n_points
+        if not is_one_for_each:
+            method_name = name_of(self.forecaster.mixture)
+            raise UserError(
+                f"{method_name} returned ensembles {brief(ensembles)}; "
+                f"return a tuple of one Ensemble for each of {n_points} points, or None"
+            )
 
     def learn(self, forecast: Forecast, outcome: Array) -> None:
         """Note the forecasts, tell the forecaster the outcome (d,), and relay the forecast.

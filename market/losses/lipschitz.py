@@ -68,8 +68,8 @@ def _pick_values(
 class LipschitzLoss(Loss):
     """Loss ``offset + amplitude * function(y)``.
 
-    ValueError if the constant is negative or the range descends; on use, if the function returns
-    another shape or leaves its range.
+    ValueError if the constant is negative, the range descends, or a row is none of the function's;
+    on use, if the function returns another shape or leaves its range.
 
     Parameters
     ----------
@@ -114,6 +114,16 @@ class LipschitzLoss(Loss):
         super().__post_init__()
         if (self.constant < 0).any() or (self.low > self.high).any():
             raise ValueError("constant must be at least 0 and the range must ascend")
+        self._check_rows()
+
+    def _check_rows(self) -> None:
+        """Raise ValueError unless the rows are losses of the function: no kernel checks them."""
+        rows = np.asarray(self.row)
+        n_losses = self.shape[0] if len(self.shape) == 2 else 1
+        are_losses = (rows >= 0) & (rows < n_losses) & (rows == np.floor(rows))
+        if not are_losses.all():
+            first_fault = rows[~are_losses].flat[0]
+            raise ValueError(f"row {first_fault:g}: give whole numbers from 0 to {n_losses - 1}")
 
     @property
     def outcomes(self) -> int:

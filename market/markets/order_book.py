@@ -228,6 +228,14 @@ class OrderBook(Exchange):
         }
         return {"trades": trades, "quotes": quotes}
 
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a checkpoint, and quote what is on its book.
+
+        Orders that expired in its last round are no longer there. Its last trades are not restored.
+        """
+        super().restore(state)
+        self._look_at_book()
+
     def book(self) -> View:
         """Return what is on the book, in arrays that cannot be written."""
         view, _ = self._view_and_best_depth()

@@ -1,6 +1,7 @@
 """What users keep of a round does not change in later rounds."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -245,6 +246,31 @@ def test_a_mixture_that_does_not_fit_is_refused_before_a_kernel_reads_it(
     points, weights = MIXTURES_THAT_DO_NOT_FIT[case]
     register.forecaster("fitting")(lambda _size: forecaster(points, weights))
     with pytest.raises(UserError, match=r"round 0: .* returned .*; return finite points \(m, 2\)"):
+        build("best-response", "fitting").step()
+
+
+class ForecasterWithEnsembles(FittingForecaster):
+    """Says of two points which ensembles they are."""
+
+    ensembles: Any = None
+
+    def mixture(self, x: Any = None) -> Mixture:
+        return replace(super().mixture(x), ensembles=self.ensembles)
+
+
+ENSEMBLE_OF_ONE = Ensemble(np.full((1, 2), 0.5), np.ones(1))
+
+
+@pytest.mark.usefixtures("registries")
+@pytest.mark.parametrize("ensembles", [3, (3, 4), (ENSEMBLE_OF_ONE,)])
+def test_what_are_no_ensembles_of_the_points_is_refused_in_one_line(ensembles: Any) -> None:
+    forecaster = ForecasterWithEnsembles(np.full((2, 2), 0.5), np.full(2, 0.5))
+    forecaster.ensembles = ensembles
+    register.forecaster("fitting")(lambda _size: forecaster)
+    expected = (
+        r"returned ensembles .*; return a tuple of one Ensemble for each of 2 points, or None"
+    )
+    with pytest.raises(UserError, match=expected):
         build("best-response", "fitting").step()
 
 

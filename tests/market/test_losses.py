@@ -642,6 +642,7 @@ LIPSCHITZ: TomlTable = {
     "shape": (1,),
     "dimension": 1,
 }
+LIPSCHITZ_OF_ONE_ROW: TomlTable = LIPSCHITZ | {"offset": np.zeros(1)}
 REFUSALS = [
     Refusal(
         SeparablePower, SEPARABLE | {"weights": [[1.0, INF], [0.0, 0.0]]}, "weights holds a number"
@@ -719,6 +720,17 @@ REFUSALS = [
     Refusal(LipschitzLoss, LIPSCHITZ | {"low": np.array(2.0)}, "must ascend"),
     Refusal(LipschitzLoss, LIPSCHITZ | {"shape": ()}, r"give \(actions,\) or \(losses, actions"),
     Refusal(LipschitzLoss, LIPSCHITZ | {"shape": (1, 1, 1)}, r"give \(actions,\) or"),
+    Refusal(
+        LipschitzLoss,
+        LIPSCHITZ_OF_ONE_ROW | {"row": np.array(1.0)},
+        "row 1: give whole .* from 0 to 0",
+    ),
+    Refusal(
+        LipschitzLoss, LIPSCHITZ_OF_ONE_ROW | {"row": np.array(-1.0)}, "row -1: give whole numbers"
+    ),
+    Refusal(
+        LipschitzLoss, LIPSCHITZ_OF_ONE_ROW | {"row": np.array(0.5)}, "row 0.5: give whole numbers"
+    ),
     Refusal(Box, {"low": [0.0], "high": [0.0]}, "above its low"),
     Refusal(Box, {"low": [0.0], "high": [INF]}, "finite"),
     Refusal(Box, {"low": [0.0, 1.0], "high": [1.0]}, "one number per coordinate"),

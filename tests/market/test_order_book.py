@@ -658,6 +658,16 @@ def test_the_depth_of_a_quote_is_what_is_on_the_book_at_its_price(
     assert last_quotes["bid_depth"].max() > 0, "nobody bids at the end"
 
 
+def test_a_restored_market_quotes_what_is_on_its_book(market_of_two_goods: MarketModel) -> None:
+    market = market_of_two_goods.game.market
+    restored = market_of_two_goods.branch().game.market
+    restored.restore(market.state())
+    quotes = market.extra_tables()["quotes"]
+    assert quotes["bid_depth"].any() or quotes["ask_depth"].any(), "nothing is quoted"
+
+    np.testing.assert_equal(restored.extra_tables()["quotes"], quotes)
+
+
 Tables = dict[str, pd.DataFrame]
 
 
