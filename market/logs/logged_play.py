@@ -60,7 +60,10 @@ class LoggedPlay(RoundReader):
         rows = self._logged.rows
         ledger = self._cohort.ledger
         self._rounds.append(round_index)
-        self._rounds_of_rows.append(_of_rows(ledger.rounds, rows))
+        rounds_of_rows = ledger.rounds
+        if isinstance(rounds_of_rows, np.ndarray):
+            rounds_of_rows = rounds_of_rows[rows]
+        self._rounds_of_rows.append(rounds_of_rows)
         self._actions[n_logged] = decision.actions[self._logged.agents]
         if ledger.pending.n_rounds:
             ledger.pending.log_last(self)
@@ -116,11 +119,6 @@ class LoggedPlay(RoundReader):
     def __len__(self) -> int:
         """Return how many rounds were added."""
         return len(self._rounds)
-
-
-def _of_rows(rounds: int | Indices, rows: Indices | slice) -> int | Indices:
-    """Return how many rounds some rows have played; one number stays one."""
-    return rounds[rows] if isinstance(rounds, np.ndarray) else rounds
 
 
 def _with_room(table: NumberArray, rounds: int) -> NumberArray:

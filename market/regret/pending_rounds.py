@@ -21,13 +21,13 @@ from regretless.market.core.arrays import Array, Indices, Mask
 from regretless.market.core.compiled import compiled
 from regretless.market.core.own_code import NumberArray
 from regretless.market.records import Decision
-from regretless.market.regret.played_losses import strategies_or_choices
 
 MAX_PENDING_ROUNDS = 64
 MAX_PENDING_LOSSES = 16_384  # numbers of the table of losses of all pending rounds
 NO_TABLES: Array = np.empty((0, 0, 0))  # of rounds in which nobody has such a table
 NO_ROWS: Array = np.empty((0, 0))  # the same of one round
 NO_CHOICES: Indices = np.empty((0, 0), dtype=np.intp)  # of rounds in which play is mixed
+NO_CHOICES_OF_ROUND: Indices = np.empty(0, dtype=np.intp)  # of one round
 ALL_PRESENT: Mask = np.empty((0, 0), dtype=np.bool_)  # of rounds in which all rows took part
 NOT_LOGGED: Mask = np.zeros(1, dtype=np.bool_)  # of one round
 NO_REGRETS: Array = np.empty((0, 4, 0))  # of rounds of which none is logged
@@ -151,11 +151,13 @@ def one_round(
 @compiled()
 def _keep_round(
     place: int,
+    round_index: int,
     strategies: Array,
     choices: Indices,
     predicted: Array,
     losses: Array,
     outcome: Array,
+    kept_round_indices: Indices,
     kept_strategies: Array,
     kept_choices: Indices,
     kept_predicted: Array,
@@ -168,6 +170,8 @@ def _keep_round(
     ----------
     place : int
         One of T.
+    round_index : int
+        Counted from 0.
     strategies, choices : arrays (K, A) and (K,), one of them empty
         What each row played, mixed or pure.
     predicted : array (K, A), or empty
@@ -175,9 +179,10 @@ def _keep_round(
     losses : array (K, A)
         Losses of all actions.
     outcome : array (d,)
-    kept_strategies, kept_choices, kept_predicted, kept_losses, kept_outcomes : arrays (T, ...)
-        Written at the place; those of what is empty may be empty.
+    kept_round_indices, kept_strategies, kept_choices, kept_predicted, kept_losses, kept_outcomes
+        Arrays (T, ...), written at the place; those of what is empty may be empty.
     """
+    kept_round_indices[place] = round_index
     if len(choices):
         kept_choices[place] = choices
     else:
@@ -203,8 +208,9 @@ class PendingRounds:
         self._kind: object = None  # of the rounds that there is room for: their shapes
         self._kept: PlayedRounds | None = None  # with room for more than were played
         self._is_logged = NOT_LOGGED
-        # Who waits for the rounds that are kept, and the place of the first that each waits for.
-        self._waiting: list[tuple[RoundReader, int]] = []
+        # Who waits for the rounds that are kept, in this order, and the place of the first that it
+        # waits for.
+        self._waiting: dict[RoundReader, int] = {}
 
     def add(
         self,
@@ -255,27 +261,30 @@ class PendingRounds:
                 reader.add_played(played)
             return
         place = self.n_rounds
-        strategies, choices = strategies_or_choices(decision)
+        choices = decision.choices
         predicted = decision.predicted
         _keep_round(
             place,
-            strategies,
-            choices,
+            round_index,
+            decision.probabilities if choices is None else NO_ROWS,
+            NO_CHOICES_OF_ROUND if choices is None else choices,
             NO_ROWS if predicted is None else predicted,
             losses,
             outcome,
+            kept.round_indices,
             kept.strategies,
             kept.choices,
             kept.predicted,
             kept.losses,
             kept.outcomes,
         )
-        kept.round_indices[place] = round_index
         if decision.present is not None:
             kept.present[place] = decision.present
-        if len(suggested):
-            kept.suggested[place] = suggested if suggested.ndim > 1 else suggested[:, np.newaxis]
-        if model_actions.shape[1]:
+        if suggested.ndim > 1:
+            kept.suggested[place] = suggested
+        elif len(suggested):
+            kept.suggested[place, :, 0] = suggested
+        if model_actions.size:
             kept.model_actions[place] = model_actions
         self.n_rounds = place + 1
         if place == 0:
@@ -284,11 +293,9 @@ class PendingRounds:
 
     def wait(self, reader: "RoundReader") -> None:
         """Let somebody add up the last round that was kept, too, and those that will be."""
-        for waiting_reader, _ in self._waiting:
-            if waiting_reader is reader:
-                return
-        reader.pending = self
-        self._waiting.append((reader, self.n_rounds - 1))
+        if reader not in self._waiting:
+            reader.pending = self
+            self._waiting[reader] = self.n_rounds - 1
 
     def log_last(self, reader: "RoundReader") -> None:
         """Let somebody log the last round that was kept, with the regrets after it."""
@@ -318,9 +325,9 @@ class PendingRounds:
             regret_sums=np.empty((int(is_logged.sum()), 4, n_rows)),
         )
         self.n_rounds = 0  # so that nobody who reads meanwhile adds them up again
-        self._waiting = []
+        self._waiting = {}
         self._is_logged = np.zeros(self._room, dtype=np.bool_)
-        for reader, place in waiting:
+        for reader, place in waiting.items():
             reader.add_played(rounds.since(place))
 
     def _make_room(self, first: PlayedRounds) -> None:
