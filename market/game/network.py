@@ -10,6 +10,7 @@ first outcome the mean is 1/2 in every coordinate, as for the running-mean forec
 Graphs are undirected (docs/networks.md). Agents are numbered from 0 here, from 1 in tables.
 """
 
+from collections import deque
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -23,7 +24,7 @@ from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.errors import UserError
 from regretless.market.losses.basis import Basis
-from regretless.market.records import Ensemble, Forecast, Mixture
+from regretless.market.records import CERTAIN, Ensemble, Forecast, Mixture
 
 NEVER = -1  # the distance of whom no news reaches
 
@@ -36,10 +37,23 @@ class DelayedForecasts(Checkpointable):
     def __init__(self, basis: Basis, depth: int) -> None:
         self.basis = basis
         self.depth = depth
-        self.past: dict[str, dict[str, Array]] = {}  # by rounds ago, from "0"
-        self._past_forecasts: list[Forecast] = []  # the same, as they are heard
+        # What was broadcast in each of the last rounds, the latest first.
+        self._broadcasts: deque[dict[str, Array]] = deque(maxlen=depth)
+        self._past_forecasts: deque[Forecast] = deque(maxlen=depth)  # the same, as they are heard
         self.mean = np.full(basis.size, 0.5)
         self.rounds = 0
+
+    @property
+    def past(self) -> dict[str, dict[str, Array]]:
+        """What was broadcast, by rounds ago, from "0"."""
+        return {str(rounds_ago): past for rounds_ago, past in enumerate(self._broadcasts)}
+
+    @past.setter
+    def past(self, broadcasts: dict[str, dict[str, Array]]) -> None:
+        in_order = [broadcasts[str(rounds_ago)] for rounds_ago in range(len(broadcasts))]
+        self._broadcasts = deque(in_order, maxlen=self.depth)
+        forecasts = [_forecast_of(broadcast) for broadcast in in_order]
+        self._past_forecasts = deque(forecasts, maxlen=self.depth)
 
     def add(self, forecast: Forecast, statistics: Array) -> None:
         """Keep what was broadcast in a round, and add s(y) of its outcome (n,) to the mean."""
@@ -51,9 +65,8 @@ class DelayedForecasts(Checkpointable):
                 "outcomes": forecast.ensemble.outcomes,
                 "weights": forecast.ensemble.weights,
             }
-        broadcasts = [broadcast, *self.past.values()][: self.depth]
-        self.past = {str(rounds_ago): past for rounds_ago, past in enumerate(broadcasts)}
-        self._past_forecasts = [_forecast_of(broadcast), *self._past_forecasts][: self.depth]
+        self._broadcasts.appendleft(broadcast)  # the farthest one drops out
+        self._past_forecasts.appendleft(_forecast_of(broadcast))
         self.rounds += 1
         self.mean = self.mean + (statistics - self.mean) / self.rounds
 
@@ -66,15 +79,10 @@ class DelayedForecasts(Checkpointable):
             return None
         return self._past_forecasts[distance - 1]
 
-    def restore(self, state: dict[str, Any]) -> None:
-        super().restore(state)
-        broadcasts = [self.past[str(rounds_ago)] for rounds_ago in range(len(self.past))]
-        self._past_forecasts = [_forecast_of(broadcast) for broadcast in broadcasts]
-
     def running_mean_forecast(self) -> Forecast:
         """Return the running mean as a forecast, with the label that goes with it."""
         points = self.mean[None].copy()
-        return Forecast(Mixture(points, np.ones(1), labels=self.basis.inverse(points)), 0)
+        return Forecast(Mixture(points, CERTAIN, labels=self.basis.inverse(points)), 0)
 
 
 def _forecast_of(broadcast: dict[str, Array]) -> Forecast:
@@ -85,7 +93,7 @@ def _forecast_of(broadcast: dict[str, Array]) -> Forecast:
     ensembles = None
     if "outcomes" in broadcast:
         ensembles = (Ensemble(broadcast["outcomes"], broadcast["weights"]),)
-    mixture = Mixture(broadcast["point"][None], np.ones(1), labels=labels, ensembles=ensembles)
+    mixture = Mixture(broadcast["point"][None], CERTAIN, labels=labels, ensembles=ensembles)
     return Forecast(mixture, 0)
 
 
