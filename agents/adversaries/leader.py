@@ -50,6 +50,7 @@ class ZeroSum(Payoff):
     """Paid the follower's loss, normalised into [0, 1]."""
 
     of_losses = True
+    is_loss = True
 
     def values(self, loss: Loss, outcomes: Array) -> Array:
         return loss.losses(outcomes)

@@ -31,7 +31,7 @@ import numpy as np
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.compiled import compiled
 from regretless.market.core.errors import UserError, brief, closest
-from regretless.market.core.own_code import name_of, read_only
+from regretless.market.core.own_code import is_ours, name_of, read_only
 from regretless.market.game.lookahead import GameView, Rollout, strategies_of_play
 from regretless.market.game.protocols import (
     Adversary,
@@ -46,6 +46,7 @@ from regretless.market.records import (
     CERTAIN,
     AdversaryView,
     Context,
+    Decision,
     Forecast,
     Mixture,
     Observation,
@@ -223,10 +224,16 @@ def summed(
     """
     # Rows: the two numbers whose sum is exact. Columns: agents, what they paid, play by action.
     sums = {cohort.name: np.zeros((2, 2 + cohort.loss.actions)) for cohort in cohorts}
-    for _, cohort, decision, losses in present_cohorts(cohorts, played):
+    for cohort_index, cohort, decision, losses in present_cohorts(cohorts, played):
         values = NOTHING_PAID
         if payoff is not None:
-            if losses_are_personal and depends_on_losses_alone(payoff):  # what the market charged
+            if losses_are_personal:
+                is_paid_as_charged = depends_on_losses_alone(payoff)  # what the market charged
+            else:
+                is_paid_as_charged = payoff.is_loss and _is_charged_at_outcome(
+                    played, cohort_index, decision
+                )
+            if is_paid_as_charged:
                 values = losses
             else:
                 answer = payoff.values(cohort.loss, played.outcome[None])
@@ -242,6 +249,15 @@ def summed(
         strategies, choices = strategies_or_choices(decision)
         _add_play(strategies, choices, values, agents_of_row, sums[cohort.name])
     return sums
+
+
+def _is_charged_at_outcome(played: Round, cohort_index: int, decision: Decision) -> bool:
+    """Whether a cohort without personal losses was charged those of its ``loss`` at the outcome.
+
+    Not where actions sleep that an agent cannot pay for, and not of a user's own decisions, which
+    may be charged otherwise.
+    """
+    return played.affordable[cohort_index] is None and is_ours(decision)
 
 
 @compiled(inline="always")

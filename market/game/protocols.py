@@ -183,6 +183,13 @@ class Payoff(ABC):
     """What a leader earns from its followers' actions."""
 
     of_losses: ClassVar[bool] = False  # whether it is a function of the followers' losses alone
+    is_loss: ClassVar[bool] = False  # whether ``values`` are the followers' losses themselves
+
+    def __init_subclass__(cls) -> None:
+        """Take a class that writes ``values`` of its own for one that pays something else."""
+        super().__init_subclass__()
+        if "values" in vars(cls) and "is_loss" not in vars(cls):
+            cls.is_loss = False
 
     @abstractmethod
     def values(self, loss: Loss, outcomes: Array) -> Array:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from regretless import OutcomeDistribution, UserError, load
+from regretless.agents.adversaries.leader import ZeroSum
 from regretless.market.core.arrays import Array
 from regretless.market.game.adversary_view import summed
 from regretless.market.game.protocols import Payoff
@@ -66,6 +67,53 @@ def test_a_payoff_of_another_shape_is_refused_before_a_kernel_reads_it(answer: A
     played = play_round(game)
     with pytest.raises(UserError, match=r"PaidByAnswer\.values returned .*; return numbers of"):
         summed(PaidByAnswer(answer), game.cohorts, played)
+
+
+class PaidLosses(Payoff):
+    """Pays the followers' losses, and does not say that it does."""
+
+    def values(self, loss: Loss, outcomes: Array) -> Array:
+        return loss.losses(outcomes)
+
+
+class PaidTwiceTheLosses(ZeroSum):
+    """Pays twice what the class pays that it is made of."""
+
+    def values(self, loss: Loss, outcomes: Array) -> Array:
+        return 2 * loss.losses(outcomes)
+
+
+@pytest.mark.parametrize("scenario", ["crop-choice", "cartel", "survival"])
+def test_who_is_paid_the_followers_losses_is_paid_those_at_the_outcome(scenario: str) -> None:
+    game = load(scenario, rounds=3).build(seed=1).game
+    for _ in range(3):
+        played = play_round(game)
+        sums = summed(ZeroSum(), game.cohorts, played)
+        worked_out_sums = summed(PaidLosses(), game.cohorts, played)
+        for name, sums_of_cohort in worked_out_sums.items():
+            np.testing.assert_array_equal(sums[name], sums_of_cohort)
+
+
+def test_losses_that_were_charged_are_not_worked_out_again() -> None:
+    game = load("pigou", rounds=1).build(seed=1).game
+    (cohort,) = game.cohorts
+    played = play_round(game)
+    (charged_losses,) = played.losses
+    assert charged_losses is not None
+    (decision,) = played.decisions
+    assert decision is not None
+    paid = (charged_losses * decision.probabilities).sum(1) @ cohort.counts
+    played.outcome = np.full(cohort.loss.outcomes, np.nan)  # nobody reads it
+    assert summed(ZeroSum(), game.cohorts, played)[cohort.name][:, 1].sum() == pytest.approx(paid)
+
+
+def test_who_writes_a_payoff_of_its_own_is_paid_that() -> None:
+    game = load("pigou", rounds=1).build(seed=1).game
+    (cohort,) = game.cohorts
+    played = play_round(game)
+    paid_once = summed(ZeroSum(), game.cohorts, played)[cohort.name][:, 1].sum()
+    paid_twice = summed(PaidTwiceTheLosses(), game.cohorts, played)[cohort.name][:, 1].sum()
+    assert paid_twice == pytest.approx(2 * paid_once)
 
 
 def test_outcomes_in_a_table_of_tables_are_refused() -> None:
