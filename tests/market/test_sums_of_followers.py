@@ -83,7 +83,7 @@ class PaidTwiceTheLosses(ZeroSum):
         return 2 * loss.losses(outcomes)
 
 
-@pytest.mark.parametrize("scenario", ["crop-choice", "cartel", "survival"])
+@pytest.mark.parametrize("scenario", ["crop-choice", "cartel"])
 def test_who_is_paid_the_followers_losses_is_paid_those_at_the_outcome(scenario: str) -> None:
     game = load(scenario, rounds=3).build(seed=1).game
     for _ in range(3):
@@ -105,6 +105,19 @@ def test_losses_that_were_charged_are_not_worked_out_again() -> None:
     paid = (charged_losses * decision.probabilities).sum(1) @ cohort.counts
     played.outcome = np.full(cohort.loss.outcomes, np.nan)  # nobody reads it
     assert summed(ZeroSum(), game.cohorts, played)[cohort.name][:, 1].sum() == pytest.approx(paid)
+
+
+def test_what_an_action_that_sleeps_was_charged_is_not_paid() -> None:
+    game = load("pigou", rounds=1).build(seed=1).game
+    (cohort,) = game.cohorts
+    played = play_round(game)
+    paid_at_outcome = summed(PaidLosses(), game.cohorts, played)[cohort.name][:, 1].sum()
+    (charged_losses,) = played.losses
+    assert charged_losses is not None
+    played.losses = (charged_losses + 0.5,)  # as if some could not pay for what they lose least by
+    played.affordable = (np.ones((len(cohort.row_of), cohort.loss.actions), dtype=np.bool_),)
+    paid = summed(ZeroSum(), game.cohorts, played)[cohort.name][:, 1].sum()
+    assert paid == paid_at_outcome
 
 
 def test_who_writes_a_payoff_of_its_own_is_paid_that() -> None:
