@@ -32,6 +32,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from regretless.forecaster.models.base import Model, predicts_as_model, teacher_of
+from regretless.forecaster.models.least_squares import share_features
 from regretless.forecaster.models.outcomes import DistributionModel, expected_statistics
 from regretless.market import register
 from regretless.market.core.arrays import Array
@@ -434,5 +435,7 @@ def make_panel(
 
 @register.forecaster("aggregate")
 def aggregate(size: int) -> Aggregate:
-    """Make the aggregate of the default panel."""
-    return Aggregate(make_panel(PANEL, size), size)
+    """Make the aggregate of the default panel, whose regressions share their features."""
+    panel = make_panel(PANEL, size)
+    share_features(panel.values())
+    return Aggregate(panel, size)

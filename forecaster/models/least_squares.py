@@ -17,7 +17,7 @@ ones, enters level by level as well: an hour or a weekday is no quantity. Once i
 else its levels are dropped.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from functools import lru_cache
 from typing import Any, ClassVar, NamedTuple, cast
@@ -30,6 +30,7 @@ from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.compiled import compiled
 from regretless.market.core.validation import check_positive, check_rate, check_whole
+from regretless.market.game.protocols import Forecaster
 from regretless.market.records import Context
 
 MAX_LEVELS = 50  # that a column may have, to enter level by level
@@ -483,3 +484,20 @@ class LeastSquares(Model):
         self.regressors.restore(state)
         self.regressors.rounds = self.time
         self.gram = np.asarray(state["gram"])
+
+
+def share_features(models: Iterable[Forecaster]) -> None:
+    """Let those of the models that are regressions on the same features share them.
+
+    These have the same lags and seasons. All must be told the same outcomes in the same contexts,
+    as the models of one aggregate are: their systems are then solved together.
+    """
+    # By the lags and seasons, the regression with which the others share:
+    first_regressions: dict[tuple[tuple[int, ...], tuple[int, ...]], LeastSquares] = {}
+    for model in models:
+        if type(model) is not LeastSquares:
+            continue
+        lags_and_seasons = tuple(model.lags), tuple(model.seasons)
+        first_regression = first_regressions.setdefault(lags_and_seasons, model)
+        if first_regression is not model:
+            model.share_regressors(first_regression)

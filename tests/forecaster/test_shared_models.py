@@ -9,6 +9,7 @@ from small_scenarios import read_catalogue_scenario
 
 from regretless.forecaster.bases import MonomialBasis, PowerBasis
 from regretless.forecaster.models import ColumnForecast, LastValue, LeastSquares, WithErrors
+from regretless.forecaster.models.aggregate import PANEL, Aggregate, aggregate, make_panel
 from regretless.forecaster.models.base import Model
 from regretless.forecaster.models.late_model import LateModel
 from regretless.forecaster.models.outcomes import DistributionModel
@@ -101,6 +102,27 @@ def test_regressions_that_forget_at_several_rates_share_features(delay: int) -> 
     assert predictions == play_models(separate_models, delay=delay)
     for sharing_model, separate_model in zip(sharing, separate_models, strict=True):
         assert np.array_equal(sharing_model.gram, separate_model.gram)
+
+
+@pytest.mark.parametrize("delay", [0, 2])
+def test_the_default_aggregate_predicts_what_models_that_share_nothing_do(delay: int) -> None:
+    sharing: list[Model] = [aggregate(basis.size) for basis in BASES]
+    separate: list[Model] = [
+        Aggregate(make_panel(PANEL, basis.size), basis.size) for basis in BASES
+    ]
+
+    predictions = play_models(sharing, delay=delay)
+
+    assert predictions == play_models(separate, delay=delay)
+
+
+def test_regressions_of_the_default_aggregate_learn_their_features_once() -> None:
+    members = aggregate(2).members
+    first = members["least-squares"]
+    second = members["least-squares-0.99"]
+    assert isinstance(first, LeastSquares)
+    assert isinstance(second, LeastSquares)
+    assert first.regressors is second.regressors
 
 
 def test_a_regression_that_goes_on_alone_keeps_its_own_system_alone() -> None:
