@@ -76,7 +76,7 @@ from regretless.market.losses.basis import Hull
 from regretless.market.records import Event, checked_suggestion
 
 PRIOR_OF_ASSIGNMENTS = 0.01  # r
-MAX_GAINS = 200_000_000  # gains, 40 bytes each
+MAX_GAINS = 200_000_000  # gains, of at most 40 bytes each
 
 
 class GainsOfRound(NamedTuple):
@@ -198,7 +198,8 @@ def _add_gains(
     squared, tests_go_on : bool
         Whether variations add up squares, not sizes; whether the switch test wants g^2 / q.
     gains, margins, variation, squares, played_squares : array (K, A, C)
-        Added to in place: g, its margin, its size or its square, g^2, and g^2 / q.
+        Added to in place: g, its margin, its size, g^2, and g^2 / q. Where variations add up
+        squares, ``variation`` is ``squares``, and sizes are added to nothing.
 
     Returns
     -------
@@ -221,8 +222,9 @@ def _add_gains(
             greatest_gain = max(greatest_gain, gain[p, c])
             gains[k, a, c] += gain[p, c]
             margins[k, a, c] += margin[p, c]
-            variation[k, a, c] += square if squared else abs(gain[p, c])
             squares[k, a, c] += square
+            if not squared:
+                variation[k, a, c] += abs(gain[p, c])
             if tests_go_on:
                 played_squares[k, a, c] += square / chance[rows[p]]
         growth += greatest_gain
@@ -311,7 +313,7 @@ class Gains:
     """
 
     gain: Array
-    variation: Array
+    variation: Array  # the squares themselves, under a rule whose variations add up squares
     squares: Array
     played_squares: Array  # of gains given that the action is played, times the chance of that
     margin: Array  # by how much the gains exceed the regrets
@@ -526,22 +528,24 @@ class GainEvents(EventSet):
         ends_of_groups = np.cumsum([math.prod(member.shape) for member in self.members])
         self._ends_of_groups = ends_of_groups[:-1]
         end = ends_of_groups[-1]
-        # Gains, variations, squares whatever variations are, squares given the action, and margins,
-        # of all groups side by side; every group has views of its own part.
-        sums = np.zeros((5, end))
+        # Gains, squares, squares given the action, margins, and variations, of all groups side by
+        # side; every group has views of its own part. Variations that add up squares are no sums of
+        # their own: a round goes through less memory, which is what it takes its time for.
+        sums = np.zeros((4 if self.rule.squared else 5, end))
         against_models = []
         for member, part in zip(
             self.members, np.split(sums, self._ends_of_groups, axis=1), strict=True
         ):
-            by_kind = part.reshape(5, *member.shape)
-            member.gain, member.variation, member.squares = by_kind[:3]
-            member.played_squares, member.margin = by_kind[3:]
+            by_kind = part.reshape(len(sums), *member.shape)
+            member.gain, member.squares, member.played_squares, member.margin = by_kind[:4]
+            member.variation = member.squares if self.rule.squared else by_kind[4]
             member.scale = gain_range(member.group.weights, within)
             actions = np.arange(member.n_constants)
             member.gain[:, actions, actions] = -np.inf  # never weighed against itself
             is_model = np.arange(member.shape[2]) >= member.fixed
             against_models.append(np.broadcast_to(is_model, member.shape).ravel())
-        gain, variation, squares, self._played_squares, self._margin = sums
+        gain, squares, self._played_squares, self._margin = sums[:4]
+        variation = squares if self.rule.squared else sums[4]
         self.views = [
             EventSums(
                 slice(None),

@@ -86,8 +86,9 @@ def test_a_round_is_added_to_every_sum(*, squared: bool) -> None:
     gain[0, 0] = 0.0  # of an action that is not played
     margin[0, 0] = 0.0
     sums = rng.random((5, LOSSES, ACTIONS, COMPARATORS))
-    gains_before, margins_before, variation_before, *squares_of_both_before = sums.copy()
-    squares_before, played_squares_before = squares_of_both_before
+    gains_before, margins_before, squares_before, played_squares_before = sums[:4].copy()
+    gains, margins, squares, played_squares, sizes = sums
+    sizes_before = sizes.copy()
 
     rows = np.flatnonzero(chance)
     gain_of_rows = gain.reshape(-1, COMPARATORS)[rows]
@@ -100,15 +101,18 @@ def test_a_round_is_added_to_every_sum(*, squared: bool) -> None:
         chance.ravel(),
         squared,
         True,  # noqa: FBT003 - compiled
-        *sums,
+        gains,
+        margins,
+        squares if squared else sizes,
+        squares,
+        played_squares,
     )
 
     assert growth == pytest.approx(np.maximum(gain.max(2), 0.0).sum(1).max(), abs=1e-15)
-    gains, margins, variation, squares, played_squares = sums
     assert np.array_equal(margins, margins_before + margin)
     divisor = np.where(chance > 0, chance, 1.0)[:, :, None]
     assert np.array_equal(gains, gains_before + gain)
-    assert np.array_equal(variation, variation_before + (gain**2 if squared else np.abs(gain)))
+    assert np.array_equal(sizes, sizes_before + (0.0 if squared else np.abs(gain)))
     assert np.array_equal(squares, squares_before + gain**2)
     assert np.array_equal(played_squares, played_squares_before + gain**2 / divisor)
 
