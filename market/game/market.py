@@ -88,6 +88,9 @@ class Market(Checkpointable, ABC):
     by_cohort: ClassVar[bool] = False  # whether the numbers of ``last`` are the cohorts', in order
     # Whether what an agent loses is no function of the outcome alone: the class writes ``losses``.
     has_personal_losses: ClassVar[bool] = False
+    # Losses (K, A) of each cohort that takes part at the outcome of the last clearing, for a market
+    # that evaluates them to clear: they are charged as they are.
+    losses_at_outcome: Sequence[Array | None] | None = None
     # Whether a cohort's utility at a forecast outcome is what its agents may expect to lose there,
     # although they are charged ``losses``: as where actions are orders at a forecast price.
     utility_is_expected: ClassVar[bool] = False

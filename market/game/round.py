@@ -548,6 +548,8 @@ def _charge(game: Game, current: Round) -> None:
         current.outcome = checked_outcome(game.market, current.outcome, answer)
         if game.market.has_personal_losses:
             market_losses = personal_losses(game.market, current.decisions)
+        elif game.market.is_built_in:  # what a user's class returns may be another outcome
+            market_losses = game.market.losses_at_outcome
     losses: list[Array | None] = []
     for index, seat in enumerate(game.seats):
         charged_losses = seat.charge(

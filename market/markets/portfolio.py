@@ -22,15 +22,94 @@ least by the logarithmic score, and regrets least, is left with everything (Blum
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
 from regretless.market import register
-from regretless.market.core.arrays import Array
+from regretless.market.core.arrays import Array, Indices
+from regretless.market.core.compiled import compiled
 from regretless.market.game.accounts import Accounts
 from regretless.market.game.market import Decisions, Market, columns_before_clearing
 from regretless.market.game.protocols import Cohort
+from regretless.market.numerics.pairwise_sum import pairwise_sum
+
+
+@compiled(nogil=True)
+def _write_gains(
+    losses: Array,
+    unit_offset: Array,
+    unit_scale: Array,
+    row_of: Indices,
+    actions: Indices,
+    first_agent: int,
+    gains: Array,
+) -> None:
+    """Write what a cohort's agents gain by their actions, in units of their utility (compiled).
+
+    Parameters
+    ----------
+    losses : array (K, A)
+        At the outcome, normalised.
+    unit_offset, unit_scale : array (K,)
+        Of these losses.
+    row_of : int array (n,)
+        The row of each agent.
+    actions : int array (n,)
+        Of each agent, -1 for one who is absent.
+    first_agent : int
+        The cohort's first agent among the N of all cohorts.
+    gains : array (N,)
+        Written at the agents who are there.
+    """
+    for agent in range(len(actions)):
+        action = actions[agent]
+        if action >= 0:
+            row = row_of[agent]
+            own_loss = unit_offset[row] + unit_scale[row] * losses[row, action]
+            gains[first_agent + agent] = -own_loss
+
+
+@compiled(nogil=True)
+def _write_shares(wealth: Array, end_of_cohort: Indices, least_total: float, shares: Array) -> None:
+    """Write each cohort's share of all wealth (compiled).
+
+    Parameters
+    ----------
+    wealth : array (N + 1,)
+        Of the agents, cohort after cohort, and of the world outside, which is not read.
+    end_of_cohort : int array (C,)
+        The agent after each cohort's last.
+    least_total : float
+        What shares are of where all have less.
+    shares : array (C,)
+        Written.
+    """
+    first_agent = 0
+    for cohort in range(len(shares)):
+        shares[cohort] = pairwise_sum(wealth[first_agent : end_of_cohort[cohort]])
+        first_agent = end_of_cohort[cohort]
+    total = max(pairwise_sum(shares), least_total)
+    for cohort in range(len(shares)):
+        shares[cohort] /= total
+
+
+@dataclass(frozen=True, eq=False)
+class _OwnUnits:
+    """What maps a cohort's losses onto the utility's own units.
+
+    Attributes
+    ----------
+    offset, scale : ndarray (K,)
+        The loss in these units is ``offset + scale * loss``.
+    first_agent : int
+        The cohort's first agent among those of all cohorts.
+    """
+
+    offset: Array
+    scale: Array
+    first_agent: int
 
 
 @register.market("portfolio")
@@ -52,29 +131,50 @@ class Portfolio(Market):
         super().__init__(cohorts, rng)
         self.fixed = fixed
         self.accounts: Accounts = Accounts(cohorts, cash)
+        self._no_goods = np.zeros((self.accounts.agents, 0))
+        agent_spans = list(self.accounts.places.values())
+        self._end_of_cohort = np.array([span.stop for span in agent_spans], dtype=np.intp)
+        self._units = []
+        for cohort, span in zip(cohorts, agent_spans, strict=True):
+            offset = np.array(cohort.loss.unit_offset)
+            scale = np.array(cohort.loss.unit_scale)
+            self._units.append(_OwnUnits(offset, scale, first_agent=span.start))
         self.last = columns_before_clearing(share=len(self.cohorts))
 
     def clear(self, fundamental: Array, decisions: Decisions) -> Array:
-        gains = []  # of each cohort's actions in the utility's own units (K, A)
-        for cohort in self.cohorts:
-            loss = cohort.loss
-            scaled_losses = loss.unit_scale[:, None] * loss.losses(fundamental)
-            gains.append(-(loss.unit_offset[:, None] + scaled_losses))
-        growth = np.exp(self.chosen(gains, decisions))
+        losses_by_cohort: list[Array | None] = []
+        gains = np.zeros(self.accounts.agents)  # in each utility's own units; 0 for who is absent
+        for cohort, units, decision in zip(self.cohorts, self._units, decisions, strict=True):
+            if decision is None:
+                losses_by_cohort.append(None)
+                continue
+            losses = decision.losses(cohort.loss, fundamental)
+            losses_by_cohort.append(losses)
+            _write_gains(
+                losses,
+                units.offset,
+                units.scale,
+                cohort.row_of,
+                decision.actions,
+                units.first_agent,
+                gains,
+            )
+        self.losses_at_outcome = losses_by_cohort
+        growth = np.exp(gains)
         wealth = self.accounts.cash[:-1]
         wealth_after = wealth * growth
         if self.fixed:
             wealth_after *= wealth.sum() / wealth_after.sum()
-        self.accounts.move(wealth_after - wealth)
+        self.accounts.move(wealth_after - wealth, self._no_goods)
         self.last = {"share": self.shares()}
         return fundamental
 
     def shares(self) -> Array:
         """Return each cohort's share of all wealth (cohorts,)."""
-        agent_spans = self.accounts.places.values()
-        cash = self.accounts.cash
-        wealth = np.array([np.add.reduce(cash[span]) for span in agent_spans])
-        return np.asarray(wealth / max(np.add.reduce(wealth), self.accounts.unit))
+        accounts = self.accounts
+        shares = np.empty(len(self.cohorts))
+        _write_shares(accounts.cash, self._end_of_cohort, accounts.unit, shares)
+        return shares
 
     def described(self) -> dict[str, Any]:
         names = [cohort.name for cohort in self.cohorts]

@@ -27,6 +27,7 @@ from regretless.market.losses import Linear
 from regretless.market.markets import congestion, price_impact
 from regretless.market.markets.aggregate import Moments, Settling
 from regretless.market.markets.cournot import Cournot
+from regretless.market.markets.portfolio import Portfolio
 from regretless.market.numerics import exact_sum
 from regretless.market.records import (
     AdversaryView,
@@ -155,6 +156,28 @@ def test_a_shop_orders_no_more_than_it_can_pay() -> None:
     market = model.game.market
     assert market.levels.mean[0] == pytest.approx(0.25, abs=1e-6)
     assert (market.accounts.cash[:-1] >= 0).all()
+
+
+@register.market("own-bear")
+class Bear(Portfolio):
+    """Accounts move at the returns that the adversary chose, and agents see half of these."""
+
+    def clear(self, fundamental: Array, decisions: Sequence[Decision | None]) -> Array:
+        return 0.5 * super().clear(fundamental, decisions)
+
+
+@pytest.mark.parametrize(("kind", "share_that_is_seen"), [("portfolio", 1.0), ("own-bear", 0.5)])
+def test_investors_are_charged_what_they_lose_at_the_outcome_that_the_market_returned(
+    kind: str, share_that_is_seen: float
+) -> None:
+    model = short_scenario("survival", f"market.kind='{kind}'", rounds=5).build()
+    for _ in range(5):
+        begun = model.begin()
+        fundamental = begun.outcome
+        played = model.conclude(begun)
+        assert np.array_equal(played.outcome, share_that_is_seen * fundamental)
+        for cohort, charged_losses in zip(model.game.cohorts, played.losses, strict=True):
+            assert np.array_equal(charged_losses, cohort.loss.losses(played.outcome))
 
 
 @register.market("own-broken")
