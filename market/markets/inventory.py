@@ -38,13 +38,15 @@ from typing import Any, ClassVar
 import numpy as np
 
 from regretless.market import register
-from regretless.market.core.arrays import Array
+from regretless.market.core.arrays import Array, Indices
+from regretless.market.core.compiled import compiled
 from regretless.market.core.errors import UserError
 from regretless.market.game.accounts import UNIT, Accounts
 from regretless.market.game.market import Decisions, Market, check_word, columns_before_clearing
 from regretless.market.game.protocols import Cohort
 from regretless.market.markets.aggregate import Moments
 from regretless.market.numerics.censored_sample import CensoredSample
+from regretless.market.numerics.pairwise_sum import pairwise_sum
 
 SEEN = ("demand", "sales", "censored")
 
@@ -53,6 +55,71 @@ SEEN_IN_WORDS = {
     "sales": "sales",
     "censored": "sales and what was sold out",
 }
+
+
+@compiled(nogil=True)
+def _sell(
+    order_levels: Array,
+    actions: Indices,
+    cash: Array,
+    goods: Array,
+    demand: float,
+    price: float,
+    cost: float,
+    holding: float,
+    cash_received: Array,
+    goods_received: Array,
+    mean_stock: Array,
+    sold: Array,
+) -> float:
+    """Let N shops order and sell; return the greatest stock before sales (compiled).
+
+    Parameters
+    ----------
+    order_levels : array (N,)
+        Up to which stock each shop orders, as far as its cash goes.
+    actions : int array (N,)
+        Of each shop, -1 for one that is absent, which sells nothing and pays for no holding.
+    cash : array (N + 1,)
+    goods : array (N + 1, 1)
+        What the shops own, and last the world outside.
+    demand : float
+        Of each shop.
+    price, cost, holding : float
+        What a shop receives for a unit sold, and pays for one ordered and for one left over.
+    cash_received : array (N,)
+    goods_received : array (N, 1)
+        Written: what each shop has more afterwards.
+    mean_stock, sold : array (1,)
+        Written: the mean stock before sales of who is present, 0 if nobody is, and what all sold.
+    """
+    n_shops = len(actions)
+    sold_by_shop = np.empty(n_shops)
+    present_stock = np.empty(n_shops)
+    n_present = 0
+    greatest_stock = 0.0
+    for shop in range(n_shops):
+        ordered = max(order_levels[shop] - goods[shop, 0], 0.0)
+        if cost > 0.0:
+            affordable = np.floor(cash[shop] / cost / UNIT) * UNIT
+            ordered = min(ordered, affordable)
+        stock = goods[shop, 0] + ordered
+        units_sold = 0.0
+        left_over = 0.0
+        if actions[shop] >= 0:
+            units_sold = min(stock, demand)
+            left_over = stock - units_sold
+            present_stock[n_present] = stock
+            n_present += 1
+            greatest_stock = max(greatest_stock, stock)
+        sold_by_shop[shop] = units_sold
+        cash_received[shop] = price * units_sold - cost * ordered - holding * left_over
+        goods_received[shop, 0] = ordered - units_sold
+    mean_stock[0] = 0.0
+    if n_present > 0:
+        mean_stock[0] = pairwise_sum(present_stock[:n_present]) / n_present
+    sold[0] = pairwise_sum(sold_by_shop)
+    return greatest_stock
 
 
 @register.market("shops")
@@ -82,9 +149,9 @@ class Shops(Market):
             raise UserError(f"market 'shops': {self.goods} outcomes; demand is one")
         if not 0 <= cost < price or holding < 0:
             raise UserError("market.cost, market.holding: give 0 <= cost < price, holding >= 0")
-        self.price = price
-        self.cost = cost
-        self.holding = holding
+        self.price = float(price)
+        self.cost = float(cost)
+        self.holding = float(holding)
         self.seen = seen
         self.accounts: Accounts = Accounts(cohorts, cash, [0.0])
         self.levels = Moments(1)
@@ -98,33 +165,40 @@ class Shops(Market):
             self._order_levels.append(np.tile(evenly_spaced, (len(cohort.loss), 1)))
 
     def clear(self, fundamental: Array, decisions: Decisions) -> Array:
-        is_present = self.actions_of_agents(decisions) >= 0
-        cash = self.accounts.cash[:-1]
-        stock_before = self.accounts.goods[:-1, 0]
-        ordered = np.maximum(self.chosen(self._order_levels, decisions) - stock_before, 0.0)
-        if self.cost:
-            affordable = np.floor(cash / self.cost / UNIT) * UNIT
-            ordered = np.minimum(ordered, affordable)
-        stock = stock_before + ordered
-        sold = np.minimum(stock, fundamental[0]) * is_present
-        left_over = (stock - sold) * is_present
-        earned = self.price * sold - self.cost * ordered - self.holding * left_over
-        self.accounts.move(earned, (ordered - sold)[:, None])
+        order_levels = self.chosen(self._order_levels, decisions)
+        actions = self.actions_of_agents(decisions)
+        cash_received = np.empty(len(actions))
+        goods_received = np.empty((len(actions), 1))
+        mean_stock = np.empty(1)
+        sold = np.empty(1)
+        greatest_stock = _sell(
+            order_levels,
+            actions,
+            self.accounts.cash,
+            self.accounts.goods,
+            float(fundamental[0]),
+            self.price,
+            self.cost,
+            self.holding,
+            cash_received,
+            goods_received,
+            mean_stock,
+            sold,
+        )
+        self.accounts.move(cash_received, goods_received)
 
         published = fundamental
         if self.answers_at_once:
-            greatest_stock = stock[is_present].max(initial=0.0)
             published = np.minimum(fundamental, greatest_stock)
             if self.seen == "censored":
                 is_sold_out = bool(fundamental[0] >= greatest_stock)
                 published = self._known_demand(float(published[0]), is_sold_out=is_sold_out)
-        mean_stock = np.array([stock[is_present].mean() if is_present.any() else 0.0])
         self.levels.add(mean_stock)
         self.unmet.add(np.array([max(fundamental[0] - mean_stock[0], 0.0)]))
         self.last = {
             "fundamental": fundamental,
             "level": mean_stock,
-            "sold": np.array([sold.sum()]),
+            "sold": sold,
         }
         return published
 

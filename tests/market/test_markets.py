@@ -158,6 +158,31 @@ def test_a_shop_orders_no_more_than_it_can_pay() -> None:
     assert (market.accounts.cash[:-1] >= 0).all()
 
 
+def test_shops_that_are_away_sell_nothing_and_their_stock_is_not_in_the_mean() -> None:
+    scenario = short_scenario("shops", "cohort.shops.count=300", "market.cash=100.0")
+    market = scenario.build().game.market
+    (cohort,) = market.cohorts
+    demand = np.array([0.4])
+    actions = np.arange(300) % cohort.loss.actions
+    market.clear(demand, [Decision(None, actions)])  # so that some have a stock
+    stock = market.accounts.goods[:-1, 0].copy()
+    cash = market.accounts.cash[:-1].copy()
+    is_present = np.arange(300) % 3 > 0
+
+    market.clear(demand, [Decision(None, np.where(is_present, actions, -1))])
+
+    order_level = actions / (cohort.loss.actions - 1)
+    stock_of_day = np.where(is_present, np.maximum(stock, order_level), stock)
+    sold = np.minimum(stock_of_day, demand) * is_present
+    left_over = (stock_of_day - sold) * is_present
+    earned = market.price * sold - market.cost * (stock_of_day - stock) - market.holding * left_over
+    goods_after = market.accounts.goods[:-1, 0]
+    assert goods_after == pytest.approx(stock_of_day - sold, abs=1e-6)
+    assert market.accounts.cash[:-1] == pytest.approx(cash + earned, abs=1e-5)
+    assert market.last["level"] == stock_of_day[is_present].mean()  # to the last bit
+    assert market.last["sold"] == sold.sum()
+
+
 @register.market("own-bear")
 class Bear(Portfolio):
     """Accounts move at the returns that the adversary chose, and agents see half of these."""
