@@ -51,7 +51,7 @@ from regretless.market.markets.aggregate import (
     Moments,
     Settling,
     cut_and_add,
-    followed,
+    follow,
 )
 
 
@@ -93,6 +93,9 @@ def _answer_crowd(
 ) -> bool:
     """Let the level follow the shares of a round, and write the outcome (compiled).
 
+    share_g = counts_g+1 / sum of counts, and y_g is that of ``share_at_rest`` at the level that
+    ``follow`` returns, cut to [0, 1].
+
     Parameters
     ----------
     counts : array (d + 1,)
@@ -118,9 +121,9 @@ def _answer_crowd(
         n_agents += count
     for g in range(len(outcome)):
         share[g] = counts[g + 1] / max(n_agents, 1.0)
-        new_level[g] = followed(level[g], share[g], adjustment)
-        settled = new_level[g] if answers_at_once else level[g]
-        outcome[g] = _share_at_rest(outcome[g], settled, always[g], modelled_share, noise)
+    settled = follow(level, share, adjustment, answers_at_once, new_level)
+    for g in range(len(outcome)):
+        outcome[g] = _share_at_rest(outcome[g], settled[g], always[g], modelled_share, noise)
     return cut_and_add(outcome, n_outcomes, mean, squares)
 
 
@@ -142,6 +145,9 @@ def _answer_traffic(
     squares: Array,
 ) -> tuple[bool, float]:
     """Let the level follow the flows of a round, and write the outcome (compiled).
+
+    With x the level that ``follow`` returns, y_e is that of ``road_at_rest`` at x_e, cut to [0, 1];
+    the mean travel time is sum_e x_e (free_times_e + time_per_flow_e x_e).
 
     Parameters
     ----------
@@ -166,14 +172,14 @@ def _answer_traffic(
         The mean travel time.
     """
     drivers = max(sums[0, 0] + sums[1, 0], 1.0)
-    mean_time = 0.0
     for e in range(len(outcome)):
         flow[e] = (sums[0, 1 + e] + sums[1, 1 + e]) / drivers
-        new_level[e] = followed(level[e], flow[e], adjustment)
-        settled = new_level[e] if answers_at_once else level[e]
-        mean_time += settled * (free_times[e] + time_per_flow[e] * settled)
+    settled = follow(level, flow, adjustment, answers_at_once, new_level)
+    mean_time = 0.0
+    for e in range(len(outcome)):
+        mean_time += settled[e] * (free_times[e] + time_per_flow[e] * settled[e])
         outcome[e] = _road_at_rest(
-            outcome[e], settled, free_times[e], time_per_flow[e], toll, noise
+            outcome[e], settled[e], free_times[e], time_per_flow[e], toll, noise
         )
     return cut_and_add(outcome, n_outcomes, mean, squares), mean_time
 

@@ -26,7 +26,7 @@ from regretless.market.core.arrays import Array, Mask
 from regretless.market.core.compiled import compiled
 from regretless.market.game.market import check_key, columns_before_clearing, slopes
 from regretless.market.game.protocols import Cohort
-from regretless.market.markets.aggregate import Moments, Settling, cut_and_add, followed
+from regretless.market.markets.aggregate import Moments, Settling, cut_and_add, follow
 
 ROUNDING = 1e-9  # relative difference that rounding may leave between a cost and its formula
 
@@ -60,6 +60,8 @@ def _answer_supply(
 ) -> bool:
     """Let the level follow what is supplied in a round, and write the prices (compiled).
 
+    y_g is that of ``price_at_rest`` at the level that ``follow`` returns, cut to [0, 1].
+
     Parameters
     ----------
     sums : array (2, 1 + d)
@@ -82,9 +84,9 @@ def _answer_supply(
     """
     for g in range(len(outcome)):
         supply[g] = sums[0, 1 + g] + sums[1, 1 + g]
-        new_level[g] = followed(level[g], supply[g], adjustment)
-        settled = new_level[g] if answers_at_once else level[g]
-        outcome[g] = _price_at_rest(outcome[g], settled, intercept[g], slope, noise)
+    settled = follow(level, supply, adjustment, answers_at_once, new_level)
+    for g in range(len(outcome)):
+        outcome[g] = _price_at_rest(outcome[g], settled[g], intercept[g], slope, noise)
     return cut_and_add(outcome, n_outcomes, mean, squares)
 
 

@@ -49,7 +49,7 @@ from regretless.market.core.compiled import compiled
 from regretless.market.game.market import at_ends, check_key, columns_before_clearing
 from regretless.market.game.protocols import Cohort
 from regretless.market.losses import Loss
-from regretless.market.markets.aggregate import Settling, cut_and_add, followed
+from regretless.market.markets.aggregate import Settling, cut_and_add, follow
 
 MEASURES = ("concentration", "churn", "miss", "miss_before", "confirmed")
 SMALLEST_GAIN = 1e-9  # gains of losses in [0, 1] below this are rounding errors
@@ -197,6 +197,9 @@ def _answer_demand(
 ) -> bool:
     """Let prices follow the demand of a round, and write the outcome (compiled).
 
+    demand_g = sum_g / agents, and y_g is that of ``yield_at_rest`` at the price that ``follow``
+    returns, cut to [0, 1].
+
     Parameters
     ----------
     sums : array (2, 1 + d)
@@ -221,9 +224,9 @@ def _answer_demand(
     n_agents = max(sums[0, 0] + sums[1, 0], 1.0)
     for g in range(n_goods):
         demand[g] = (sums[0, 1 + g] + sums[1, 1 + g]) / n_agents
-        new_price[g] = followed(price[g], demand[g], adjustment)
-        settled = new_price[g] if answers_at_once else price[g]
-        outcome[g] = _yield_at_rest(outcome[g], settled, impact, 1 / n_goods)
+    settled = follow(price, demand, adjustment, answers_at_once, new_price)
+    for g in range(n_goods):
+        outcome[g] = _yield_at_rest(outcome[g], settled[g], impact, 1 / n_goods)
     return cut_and_add(outcome, n_outcomes, mean, squares)
 
 
