@@ -5,6 +5,8 @@ import pytest
 from small_scenarios import TomlTable, cohort_table, make_scenario
 
 from regretless.market.core.arrays import Array
+from regretless.market.core.randomness import stream
+from regretless.market.game import adversary_view
 from regretless.market.game.protocols import Cohort
 from regretless.market.records import Round
 from regretless.scenarios.assembly.scenario import Scenario
@@ -46,3 +48,44 @@ def test_play_and_payments_are_added_up_over_the_agents_who_are_there() -> None:
             assert totals[0] == len(strategies)
             assert totals[1] == pytest.approx(paid, abs=1e-12)
             assert totals[2:] == pytest.approx(strategies.sum(0), abs=1e-12)
+
+
+@pytest.mark.parametrize("actions", [1, 2, 3, 8])
+def test_an_agent_pays_the_mean_of_what_its_actions_pay(actions: int) -> None:
+    rng = stream(4, "payment")
+    strategy = rng.dirichlet(np.ones(actions))
+    values = rng.normal(size=actions)
+
+    assert adversary_view._expected_payment(strategy, values) == pytest.approx(
+        strategy @ values, abs=1e-15
+    )
+
+
+@pytest.mark.parametrize("is_paid", [False, True])
+@pytest.mark.parametrize("is_pure", [False, True])
+@pytest.mark.parametrize("rows", [1, 5])
+def test_agents_payments_and_play_are_summed_over_rows(
+    rows: int, *, is_pure: bool, is_paid: bool
+) -> None:
+    rng = stream(5, "play")
+    agents_of_row = rng.integers(0, 4, rows).astype(np.float64)
+    choices = rng.integers(-1, 3, rows)
+    agents_of_row[choices < 0] = 0.0
+    strategies = rng.dirichlet(np.ones(3), rows) * (choices >= 0)[:, np.newaxis]
+    if is_pure:
+        strategies = np.eye(4)[choices][:, :3]
+    values = rng.normal(size=(rows, 3))
+    sums = np.zeros((2, 5))
+
+    adversary_view._add_play(
+        np.empty((0, 0)) if is_pure else strategies,
+        choices if is_pure else np.empty(0, dtype=np.intp),
+        values if is_paid else np.empty((0, 0)),
+        agents_of_row,
+        sums,
+    )
+
+    paid = agents_of_row @ (strategies * values).sum(1) if is_paid else 0.0
+    assert sums.sum(0)[0] == agents_of_row.sum()
+    assert sums.sum(0)[1] == pytest.approx(paid, abs=1e-13)
+    assert sums.sum(0)[2:] == pytest.approx(agents_of_row @ strategies, abs=1e-13)

@@ -17,7 +17,9 @@ from small_scenarios import TomlTable, play_to_end, read_scenario
 from regretless import MarketModel, load, register
 from regretless.agents import ScriptedAgent
 from regretless.market.core.arrays import Array, Indices
+from regretless.market.core.randomness import stream
 from regretless.market.losses.orders import Orders
+from regretless.market.markets import order_book, order_book_matching
 from regretless.market.markets.order_book import OrderBook
 from regretless.market.records import Context, Forecast
 from regretless.scenarios.assembly.scenario import Scenario
@@ -843,3 +845,124 @@ def test_the_spread_is_the_mean_over_rounds_in_which_both_sides_quote(
     quotes = market_with_a_reader.quotes_frame()
     spread = (quotes["ask"] - quotes["bid"]).mean()
     assert market_with_a_reader.game.market.described()["spread"] == pytest.approx(spread)
+
+
+TOP_TICK = 8
+SLOTS = 4
+
+
+class OrdersOnBook(NamedTuple):
+    """A state with orders of three agents for two goods, which stand in no queue."""
+
+    rules: order_book_matching.Rules
+    state: np.ndarray
+
+    def orders(self) -> np.ndarray:
+        """Return the orders of all slots, a view (slots, width)."""
+        return self.state[: self.rules.queues_begin].reshape(-1, order_book_matching.ORDER_WIDTH)
+
+
+@pytest.fixture(params=[0, 1, 2], ids="seed {}".format)
+def orders_on_book(request: pytest.FixtureRequest) -> OrdersOnBook:
+    """Return orders in random slots; the third agent has none."""
+    rng = stream(request.param, "orders on a book")
+    begins, state = order_book_matching.empty(agents=3, slots=SLOTS, goods=2, top_tick=TOP_TICK)
+    rules = order_book_matching.Rules(
+        half_tick_cash=1, maker_fee=0, taker_fee=0, slots_per_agent=SLOTS, is_batch=False,
+        round_index=0, **begins,
+    )  # fmt: skip
+    book = OrdersOnBook(rules, state)
+    orders = book.orders()
+    for slot in range(2 * SLOTS):
+        lots = rng.integers(0, 3)  # a third of the slots are free
+        orders[slot, order_book_matching.LOTS] = lots
+        orders[slot, order_book_matching.TICK] = rng.integers(0, TOP_TICK + 1)
+        orders[slot, order_book_matching.GOOD] = rng.integers(2)
+        orders[slot, order_book_matching.SIDE] = rng.integers(2)
+        account = order_book_matching.account_at(rules, slot // SLOTS)
+        state[account + order_book_matching.OPEN_LOTS] += lots
+    return book
+
+
+@pytest.mark.parametrize("good", [0, 1])
+@pytest.mark.parametrize("agent", [0, 1, 2])
+def test_an_agents_own_best_ticks_are_those_of_all_its_open_orders(
+    orders_on_book: OrdersOnBook, agent: int, good: int
+) -> None:
+    rules, state = orders_on_book
+    orders = orders_on_book.orders()[SLOTS * agent : SLOTS * (agent + 1)]
+    is_open = orders[:, order_book_matching.LOTS] > 0
+    is_of_good = is_open & (orders[:, order_book_matching.GOOD] == good)
+    is_bid = orders[:, order_book_matching.SIDE] == order_book_matching.BID
+    ticks = orders[:, order_book_matching.TICK]
+
+    best_ticks = order_book_matching.own_best_ticks(state, rules, agent, good)
+
+    highest_bid = ticks[is_of_good & is_bid].max(initial=-1)
+    lowest_ask = ticks[is_of_good & ~is_bid].min(initial=TOP_TICK + 1)
+    assert best_ticks == (highest_bid, lowest_ask)
+
+
+def test_depth_is_the_units_at_each_tick_and_best_prices_are_those_of_ticks_with_some(
+    orders_on_book: OrdersOnBook,
+) -> None:
+    orders = orders_on_book.orders()
+    depth = np.zeros((2, 2, TOP_TICK + 1))
+    best_price = np.empty((2, 2))
+    best_depth = np.empty((2, 2))
+
+    order_book._write_depth(orders, 4, depth, best_price, best_depth)
+
+    for side in (order_book_matching.BID, order_book_matching.ASK):
+        for good in range(2):
+            is_here = orders[:, order_book_matching.SIDE] == side
+            is_here &= orders[:, order_book_matching.GOOD] == good
+            ticks = orders[is_here, order_book_matching.TICK]
+            units = orders[is_here, order_book_matching.LOTS] / 4
+            expected_depth = np.bincount(ticks, units, minlength=TOP_TICK + 1)
+            assert np.array_equal(depth[side, good], expected_depth)
+            ticks_with_some = np.flatnonzero(expected_depth)
+            if not len(ticks_with_some):
+                assert np.isnan(best_price[side, good])
+                assert best_depth[side, good] == 0.0
+                continue
+            best = ticks_with_some[-1 if side == order_book_matching.BID else 0]
+            assert best_price[side, good] == best / TOP_TICK
+            assert best_depth[side, good] == expected_depth[best]
+
+
+@pytest.mark.parametrize("n_trades", [0, 1, 6])
+def test_the_sums_of_a_book_are_added_up_over_trades_goods_and_agents(n_trades: int) -> None:
+    rng = stream(3, "sums of a book")
+    trades = rng.integers(1, 5, (n_trades, order_book_matching.TRADE_WIDTH))
+    trades[:, order_book_matching.TRADE_GOOD] = rng.integers(0, 3, n_trades)
+    bought = rng.normal(size=(4, 3))
+    worth = rng.random((4, 3))
+    bid = np.array([0.25, np.nan, 0.5])  # nobody bids for the second good
+    ask = np.array([0.75, 0.5, 0.625])
+    volume = np.zeros(3)
+    sums = np.ones(5)
+
+    order_book._add_to_sums(trades, 2, bought, worth, bid, ask, 4, volume, sums)
+
+    expected = [n_trades, 2, (bought * worth).sum(), 0.5 + 0.125, 2]
+    assert sums == pytest.approx(1.0 + np.array(expected), abs=1e-13)
+    goods = trades[:, order_book_matching.TRADE_GOOD]
+    lots = trades[:, order_book_matching.TRADE_LOTS]
+    assert np.array_equal(volume, np.bincount(goods, lots, minlength=3) / 4)
+
+
+def test_an_action_loses_what_changes_in_cash_and_goods_are_worth_turned_round() -> None:
+    rng = stream(4, "changes")
+    changes = rng.integers(-3, 4, (3, 2, 1 + 2))
+    worth = rng.random((3, 2))
+    unit_offset = rng.normal(size=3)
+    unit_scale = 1.0 + rng.random(3)
+    losses = np.empty((3, 2))
+
+    order_book._write_losses(changes, 4, worth, unit_offset, unit_scale, losses)
+
+    units = changes[:, :, 1:] / 4
+    gains = changes[:, :, 0] * order_book.UNIT + np.einsum("nag,ng->na", units, worth)
+    expected = (-gains - unit_offset[:, np.newaxis]) / unit_scale[:, np.newaxis]
+    assert losses == pytest.approx(expected, abs=1e-13)

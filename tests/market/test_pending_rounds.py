@@ -151,3 +151,38 @@ def test_a_checkpoint_between_two_readings_holds_every_round_so_far() -> None:
 
     assert resumed.agents_frame().equals(stopped.agents_frame())
     assert resumed.verdict_frame().equals(stopped.verdict_frame())
+
+
+@pytest.mark.parametrize("has_predictions", [False, True])
+@pytest.mark.parametrize("is_pure", [False, True])
+def test_a_round_is_copied_to_its_place_alone(*, is_pure: bool, has_predictions: bool) -> None:
+    rng = stream(9, "kept rounds")
+    rooms: dict[str, np.ndarray] = {
+        "round indices": np.zeros(3, dtype=np.intp),
+        "strategies": np.zeros((3, ROWS, ACTIONS)),
+        "choices": np.zeros((3, ROWS), dtype=np.intp),
+        "predicted": np.zeros((3, ROWS, ACTIONS)),
+        "losses": np.zeros((3, ROWS, ACTIONS)),
+        "outcomes": np.zeros((3, 2)),
+    }
+    of_round: dict[str, np.ndarray] = {
+        "strategies": rng.random((ROWS, ACTIONS)),
+        "choices": rng.integers(1, ACTIONS, ROWS),
+        "predicted": rng.random((ROWS, ACTIONS)),
+        "losses": rng.random((ROWS, ACTIONS)),
+        "outcomes": rng.random(2),
+    }
+    missing = {"strategies" if is_pure else "choices"}
+    if not has_predictions:
+        missing.add("predicted")
+    for name in missing:
+        of_round[name] = of_round[name][:0]
+
+    pending_rounds._keep_round(1, 7, *of_round.values(), *rooms.values())
+
+    assert rooms.pop("round indices").tolist() == [0, 7, 0]
+    for name, room in rooms.items():
+        expected = np.zeros_like(room)
+        if name not in missing:
+            expected[1] = of_round[name]
+        assert np.array_equal(room, expected), name

@@ -5,7 +5,7 @@ import pytest
 
 from regretless.market.core.randomness import stream
 from regretless.market.records import Decision
-from regretless.market.regret.played_losses import write_played_losses
+from regretless.market.regret.played_losses import fill_losses_of_rounds, write_played_losses
 
 ROWS = 6
 
@@ -37,3 +37,31 @@ def test_a_choice_loses_its_own_loss_and_an_absent_row_nothing() -> None:
     write_played_losses(decision, losses, some_rows, played_losses)
 
     assert played_losses.tolist() == [losses[5, 0], 0.0, losses[0, 2]]
+
+
+@pytest.mark.parametrize("is_pure", [False, True])
+@pytest.mark.parametrize("is_wanted", [[], [False], [True, False, True], [True, True, True]])
+def test_losses_of_the_rounds_that_are_wanted_are_those_of_each(
+    is_wanted: list[bool], *, is_pure: bool
+) -> None:
+    rng = stream(7, "losses of rounds")
+    wanted = np.array(is_wanted, dtype=np.bool_)
+    losses = rng.random((len(wanted), ROWS, 3))
+    choices = rng.integers(-1, 3, (len(wanted), ROWS))
+    strategies = rng.dirichlet(np.ones(3), (len(wanted), ROWS))
+    if is_pure:
+        strategies = np.eye(4)[choices][:, :, :3]
+    some_rows = np.array([4, 0])
+    played_losses = np.empty((int(wanted.sum()), 2))
+
+    fill_losses_of_rounds(
+        np.empty((0, 0, 0)) if is_pure else strategies,
+        choices if is_pure else np.empty((0, 0), dtype=np.intp),
+        losses,
+        wanted,
+        some_rows,
+        played_losses,
+    )
+
+    expected = (strategies * losses).sum(2)[wanted][:, some_rows]
+    np.testing.assert_allclose(played_losses, expected, rtol=1e-14, atol=0)
