@@ -12,7 +12,9 @@ from small_scenarios import TomlTable, cohort_table, make_scenario
 
 from regretless import MarketModel, UserError, register
 from regretless.agents import ScriptedAgent, ScriptedCrowd
+from regretless.agents.cohorts import scripted_agents
 from regretless.market.core.arrays import Array, Indices
+from regretless.market.core.randomness import stream
 from regretless.market.losses import Loss
 from regretless.market.records import Context, Forecast
 
@@ -185,3 +187,37 @@ def test_a_measure_of_agents_names_each_agent(market_with_measures: MarketModel)
     numbers = market_with_measures.measures_frame().query("measure == 'number'")
     assert numbers["agent"].tolist() == 3 * list(range(1, 9))
     assert numbers["value"].tolist() == numbers["agent"].tolist()
+
+
+@pytest.mark.parametrize("numbers", [[], [0], [2, 0, 1], [-1], [0, 3], [2, -5, 1]], ids=str)
+def test_indices_of_three_actions_are_told_from_others(numbers: list[int]) -> None:
+    answer = np.array(numbers, dtype=np.intp)
+
+    assert scripted_agents._are_indices(answer, 3) == np.isin(answer, np.arange(3)).all()
+
+
+@pytest.mark.parametrize(
+    "last_row",
+    [
+        [1.0, 0.0, 0.0],
+        [0.2, 0.3, 0.5],
+        [0.2, 0.3, 0.5 + 1e-3],
+        [1.5, -0.5, 0.0],
+        [0.0, 0.0, 0.0],
+        [np.nan, 0.5, 0.5],
+        [np.inf, 0.0, 0.0],
+    ],
+)
+@pytest.mark.parametrize("earlier_rows", [0, 4])
+def test_distributions_are_told_from_other_rows(last_row: list[float], earlier_rows: int) -> None:
+    earlier = stream(6, "rows").dirichlet(np.ones(3), earlier_rows)
+    rows = np.vstack([earlier.reshape(-1, 3), last_row])
+
+    are_distributions = scripted_agents._are_distributions(rows)
+
+    sums_to_one = np.abs(rows.sum(1) - 1) <= scripted_agents.SUM_TOLERANCE
+    assert are_distributions == ((rows >= 0).all(1) & sums_to_one).all()
+
+
+def test_nobody_has_distributions_alone() -> None:
+    assert scripted_agents._are_distributions(np.empty((0, 3)))
