@@ -14,8 +14,14 @@ from small_scenarios import TomlTable, cohort_table, make_scenario
 
 from regretless.market.best_response import best_response, quantal_gap, quantal_response
 from regretless.market.core.arrays import Array, Indices
+from regretless.market.core.randomness import stream
 from regretless.market.records import Decision, one_hot
-from regretless.market.regret.ledger import MEASURES, Ledger
+from regretless.market.regret.ledger import (
+    MEASURES,
+    Ledger,
+    _add_mixed_play,
+    _add_pure_play,
+)
 from regretless.scenarios.config.scenario import WindowsSpec
 
 MEASURES_OF_POLICIES = MEASURES[2:]
@@ -350,3 +356,132 @@ def test_each_row_is_compared_with_what_a_policy_does_to_that_row() -> None:
     ledger.add(Decision(strategy, np.zeros(2, dtype=np.intp)), losses, np.array([[0, 2]]))
     regret = ledger.regret("omniprediction")
     np.testing.assert_array_equal(regret, [0.25, -0.5])
+
+
+ROWS = 4
+ACTIONS = 3
+
+
+class Sums(NamedTuple):
+    """What kernels of a ledger of 4 rows, 3 actions and 2 policies add to."""
+
+    count: Array
+    fixed: Array
+    followed: Array
+    surprise_fixed: Array
+    surprise_followed: Array
+
+
+def random_sums(rng: np.random.Generator) -> Sums:
+    """Return sums of some rounds before."""
+    return Sums(
+        count=rng.random((ROWS, ACTIONS)),
+        fixed=rng.random((ROWS, ACTIONS, ACTIONS)),
+        followed=rng.random((ROWS, ACTIONS, 2)),
+        surprise_fixed=rng.normal(size=(ROWS, ACTIONS, ACTIONS)),
+        surprise_followed=rng.normal(size=(ROWS, ACTIONS, 2)),
+    )
+
+
+def sums_after(
+    sums: Sums, play: Array, predicted: Array, losses: Array, suggested: Indices
+) -> Sums:
+    """Return sums with rounds added: play, predicted, losses (T, K, A), suggestions (T, C, K)."""
+    suggestions = suggested.swapaxes(1, 2)  # (T, K, C)
+    surprise = predicted - losses
+    losses_of_policies = np.take_along_axis(losses, suggestions, axis=2)
+    surprise_of_policies = np.take_along_axis(surprise, suggestions, axis=2)
+    return Sums(
+        sums.count + play.sum(0),
+        sums.fixed + np.einsum("tka,tkb->kab", play, losses),
+        sums.followed + np.einsum("tka,tkc->kac", play, losses_of_policies),
+        sums.surprise_fixed + np.einsum("tka,tkb->kab", play, surprise),
+        sums.surprise_followed + np.einsum("tka,tkc->kac", play, surprise_of_policies),
+    )
+
+
+def regrets_by_definition(sums: Sums, *, constants: bool) -> Array:
+    """Return external, swap, omniprediction and decision swap regrets (4, K)."""
+    suffered = sums.fixed.diagonal(axis1=1, axis2=2)
+    compared = sums.followed
+    if constants:
+        compared = np.concatenate([sums.followed, sums.fixed], axis=2)
+    total = suffered.sum(1)
+    return np.array(
+        [
+            total - sums.fixed.sum(1).min(1),
+            (suffered - sums.fixed.min(2)).sum(1),
+            total - compared.sum(1).min(1),
+            (suffered - compared.min(2)).sum(1),
+        ]
+    )
+
+
+@with_and_without_constants
+@pytest.mark.parametrize("rounds", [1, 6])
+def test_rounds_of_choices_are_added_as_certain_strategies(rounds: int, *, constants: bool) -> None:
+    """An absent row adds nothing; regrets are written after the rounds that are logged."""
+    rng = stream(1, "choices of rounds")
+    choices = rng.integers(-1, ACTIONS, (rounds, ROWS))
+    play = np.eye(ACTIONS + 1)[choices][:, :, :ACTIONS]
+    losses = rng.random((rounds, ROWS, ACTIONS))
+    predicted = rng.random((rounds, ROWS, ACTIONS))
+    suggested = rng.integers(0, ACTIONS, (rounds, 2, 1))
+    is_logged = np.arange(rounds) % 2 == 0
+    regret_sums = np.empty((int(is_logged.sum()), 4, ROWS))
+    before = random_sums(rng)
+    sums = Sums(*(part.copy() for part in before))
+
+    _add_pure_play(
+        choices, predicted, losses, suggested, is_logged, constants, *sums, regret_sums, 0, ROWS
+    )
+
+    suggested_to_rows = np.repeat(suggested, ROWS, axis=2)
+    expected = sums_after(before, play, predicted, losses, suggested_to_rows)
+    for name, part in expected._asdict().items():
+        assert getattr(sums, name) == pytest.approx(part, abs=1e-13), name
+    for logged, t in enumerate(np.flatnonzero(is_logged)):
+        log = (play, predicted, losses, suggested_to_rows)
+        sums_then = sums_after(before, *(table[: t + 1] for table in log))
+        regrets = regrets_by_definition(sums_then, constants=constants)
+        assert regret_sums[logged] == pytest.approx(regrets, abs=1e-13)
+
+
+@with_and_without_constants
+@pytest.mark.parametrize("suggested_to", [1, ROWS])
+@pytest.mark.parametrize("rounds", [1, 6])
+def test_rounds_of_mixed_play_are_added_by_probability(
+    rounds: int, suggested_to: int, *, constants: bool
+) -> None:
+    """Suggestions are to all rows, or to each. One row is absent, one is certain."""
+    rng = stream(2, "strategies of rounds")
+    play = rng.dirichlet(np.ones(ACTIONS), (rounds, ROWS))
+    play[:, 1] = 0.0
+    play[:, 2] = [0.0, 1.0, 0.0]
+    losses = rng.random((rounds, ROWS, ACTIONS))
+    predicted = rng.random((rounds, ROWS, ACTIONS))
+    suggested = rng.integers(0, ACTIONS, (rounds, 2, suggested_to))
+    is_logged = np.arange(rounds) % 2 == 0
+    regret_sums = np.empty((int(is_logged.sum()), 4, ROWS))
+    contextual = np.zeros((ROWS, 2, ACTIONS, ACTIONS, ACTIONS))
+    before = random_sums(rng)
+    sums = Sums(*(part.copy() for part in before))
+
+    _add_mixed_play(
+        play, predicted, losses, suggested, is_logged, constants, sums.count, sums.fixed,
+        sums.followed, contextual, sums.surprise_fixed, sums.surprise_followed, regret_sums,
+        0, ROWS,
+    )  # fmt: skip
+
+    suggested_to_rows = np.broadcast_to(suggested, (rounds, 2, ROWS))
+    expected = sums_after(before, play, predicted, losses, suggested_to_rows)
+    for name, part in expected._asdict().items():
+        assert getattr(sums, name) == pytest.approx(part, abs=1e-13), name
+    is_suggested = suggested_to_rows[..., np.newaxis] == np.arange(ACTIONS)  # (T, C, K, S)
+    by_suggestion = np.einsum("tcks,tka,tkb->kcsab", is_suggested, play, losses)
+    assert contextual == pytest.approx(by_suggestion, abs=1e-13)
+    for logged, t in enumerate(np.flatnonzero(is_logged)):
+        log = (play, predicted, losses, suggested_to_rows)
+        sums_then = sums_after(before, *(table[: t + 1] for table in log))
+        regrets = regrets_by_definition(sums_then, constants=constants)
+        assert regret_sums[logged] == pytest.approx(regrets, abs=1e-13)
