@@ -15,6 +15,28 @@ MODELS = 3
 SIZE = 4
 
 
+@pytest.mark.parametrize("models", [1, 3])
+@pytest.mark.parametrize("seed", [1, 2])
+def test_shares_are_positive_regrets_over_variations(seed: int, models: int) -> None:
+    rng = stream(seed, "shares")
+    sizes = [(models, SIZE), (models, 1), (2, SIZE)]
+    regrets = [rng.normal(size=size) for size in sizes]
+    variations = [rng.random(size) for size in sizes]
+    regrets[0][:, 0] = -1.0  # no model gained in the first coordinate
+    variations[1][0] = 0.0
+    shares = [np.empty(size) for size in sizes]
+    sums_of_kinds = [sums for pair in zip(regrets, variations, strict=True) for sums in pair]
+
+    aggregate._write_all_shares(*sums_of_kinds, *shares)
+
+    for regret, variation, share in zip(regrets, variations, shares, strict=True):
+        weight = np.maximum(regret, 0.0) / (aggregate.VARIATION_OFFSET + variation)
+        total = np.broadcast_to(weight.sum(0), weight.shape)
+        expected = np.full(weight.shape, 1 / len(weight))
+        np.divide(weight, total, out=expected, where=total > 0)
+        assert share == pytest.approx(expected, abs=1e-15)
+
+
 def test_models_are_combined_by_the_chosen_weights_in_every_coordinate() -> None:
     rng = stream(3, "aggregate")
     points = rng.normal(size=(MODELS, SIZE))

@@ -7,7 +7,17 @@ from regretless.forecaster.bases import LinearBasis
 from regretless.forecaster.bases.convex import ReLUBasis
 from regretless.forecaster.models import PastOutcomes
 from regretless.forecaster.models.pool import DistributionPool
-from regretless.forecaster.models.recalibration import N_LEVELS, Recalibration, levels_of
+from regretless.forecaster.models.recalibration import (
+    N_CELLS,
+    N_LEVELS,
+    PRIOR_ROUNDS,
+    SHIFT_OF_CELLS,
+    Recalibration,
+    add_limit,
+    add_outcome,
+    levels_of,
+    write_recalibrated,
+)
 from regretless.market.core.arrays import Array
 from regretless.market.core.randomness import stream
 from regretless.market.records import RoundFeedback
@@ -187,3 +197,88 @@ def test_an_open_round_keeps_the_steps_of_its_distribution_function_alone() -> N
     pool.point({"weekday": 1.0})
     pool.reopen(None, opened)
     np.testing.assert_array_equal(pool._probability, probability)
+
+
+EVEN_LEVELS = np.linspace(0.0, 1.0, N_LEVELS + 1)
+each_distribution = pytest.mark.parametrize(("seed", "size"), [(1, 1), (2, 7), (3, 300)])
+
+
+def cells_of(outcomes: Array) -> Array:
+    return np.floor(outcomes * N_CELLS + SHIFT_OF_CELLS).astype(np.intp)
+
+
+def probabilities_of_cells(outcomes: Array, weights: Array) -> Array:
+    """Return F before each cell, and 1."""
+    of_cells = np.bincount(cells_of(outcomes), weights, minlength=N_CELLS + 1)
+    return np.concatenate([[0.0], np.minimum(np.cumsum(of_cells), 1.0)])
+
+
+def draw_distribution(rng: np.random.Generator, size: int) -> tuple[Array, Array]:
+    """Return outcomes, of which several may be in a cell, and weights, of which some are 0."""
+    outcomes = np.round(rng.random(size), 2)
+    weights = rng.random(size) * rng.integers(0, 2, size)
+    weights[0] = 1.0
+    return outcomes, weights / weights.sum()
+
+
+@each_distribution
+def test_recalibrated_weights_are_differences_of_g_at_the_cells_probabilities(
+    seed: int, size: int
+) -> None:
+    rng = stream(seed, "distribution")
+    outcomes, weights = draw_distribution(rng, size)
+    levels = levels_of(rng.random(N_LEVELS))
+    probability = np.empty(N_CELLS + 2)
+    recalibrated = np.empty(size)
+
+    write_recalibrated(outcomes, weights, levels, probability, recalibrated)
+
+    expected_probability = probabilities_of_cells(outcomes, weights)
+    assert probability == pytest.approx(expected_probability, abs=1e-12)
+    weights_of_cells = np.diff(np.interp(expected_probability, EVEN_LEVELS, levels))
+    cells = cells_of(outcomes)
+    share_of_cell = weights / np.bincount(cells, weights)[cells].clip(1e-300)
+    assert recalibrated == pytest.approx(weights_of_cells[cells] * share_of_cell, abs=1e-11)
+
+
+def shares_of_levels(first: float, last: float) -> Array:
+    """Return which share of the way from ``first`` to ``last`` is in each cell of probability."""
+    positions_within = np.clip(EVEN_LEVELS, first, last)
+    return np.asarray(np.diff(positions_within) / (last - first))
+
+
+@each_distribution
+def test_an_outcome_is_counted_evenly_over_the_probabilities_of_its_cell(
+    seed: int, size: int
+) -> None:
+    """Over at least one cell of probability."""
+    rng = stream(seed, "outcome")
+    probability = probabilities_of_cells(*draw_distribution(rng, size))
+    for outcome in [0.0, 0.25, 0.5, 0.77, 1.0]:
+        seen_before = rng.random(N_LEVELS)
+        seen = seen_before.copy()
+
+        add_outcome(outcome, probability, 0.9, 0.5, seen)
+
+        before, after = probability[cells_of(np.array([outcome]))[0] :][:2]
+        half_length = max(after - before, 1 / N_LEVELS) / 2
+        middle = np.clip((before + after) / 2, half_length, 1 - half_length)
+        added = shares_of_levels(middle - half_length, middle + half_length)
+        assert seen == pytest.approx(0.9 * seen_before + 0.5 * added, abs=1e-12)
+
+
+@each_distribution
+def test_what_lies_beyond_a_limit_is_counted_as_g_is_there(seed: int, size: int) -> None:
+    rng = stream(seed, "limit")
+    probability = probabilities_of_cells(*draw_distribution(rng, size))
+    for limit in [0.0, 0.25, 0.5, 0.77, 1.0]:
+        seen_before = rng.random(N_LEVELS)
+        seen = seen_before.copy()
+
+        add_limit(limit, probability, 0.9, 0.5, seen)
+
+        level = min(probability[cells_of(np.array([limit]))[0] + 1], 1 - 1 / N_LEVELS)
+        mass_beyond = np.clip((EVEN_LEVELS[1:] - level) * N_LEVELS, 0.0, 1.0)
+        mass_beyond *= seen_before + PRIOR_ROUNDS / N_LEVELS
+        added = mass_beyond / mass_beyond.sum()
+        assert seen == pytest.approx(0.9 * seen_before + 0.5 * added, abs=1e-12)

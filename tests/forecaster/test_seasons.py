@@ -7,7 +7,15 @@ import pytest
 from regretless import OnlineOmnipredictor
 from regretless.agents.utilities import Newsvendor
 from regretless.forecaster import SeasonalNaive
-from regretless.forecaster.models.seasons import MAX_SEASONS, ROUNDS_BETWEEN_DROPS, PastRounds
+from regretless.forecaster.models.seasons import (
+    MAX_SEASONS,
+    NO_SEASON,
+    ROUNDS_BETWEEN_DROPS,
+    PastRounds,
+    _mark_kept,
+    _write_last_of_season,
+)
+from regretless.market.core.randomness import stream
 
 LAST_OF_SEASON = {"kind": "past-outcomes", "rate": 1.0, "seasonal": True}
 
@@ -125,3 +133,24 @@ def test_a_feature_that_is_not_known_once_tells_seasons_in_other_rounds() -> Non
             model.predict({"hour": np.nan if day == hour == 1 else hour})
             model.update([0.9 if hour == 5 else 0.1])
     assert model.predict({"hour": 5}).statistics == [0.9]
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("rounds", [0, 1, 30])
+def test_rounds_that_are_kept_are_the_last_of_all_and_of_each_season(
+    seed: int, rounds: int
+) -> None:
+    codes = stream(seed, "seasons").integers(NO_SEASON, 3, rounds)
+    is_kept = np.zeros(rounds, dtype=np.bool_)
+
+    _mark_kept(codes, 4, 2, is_kept)
+
+    expected = set(range(rounds)[-4:])
+    for code in range(3):
+        of_season = np.flatnonzero(codes == code)
+        expected |= set(of_season[-2:].tolist())
+        last_rounds = np.full(3, -1)
+        n_last = _write_last_of_season(codes, code, last_rounds)
+        assert n_last == min(len(of_season), 3)
+        assert last_rounds[3 - n_last :].tolist() == of_season[-3:].tolist()
+    assert set(np.flatnonzero(is_kept).tolist()) == expected
