@@ -12,6 +12,7 @@ from small_scenarios import TomlTable, cohort_table, make_scenario, play_to_end
 
 from regretless import MarketModel, OutcomeDistribution, UserError, swap_regret
 from regretless.agents import adversaries
+from regretless.agents.adversaries.leader import RELATIVE_TIE, first_best
 from regretless.agents.adversaries.nature import IID, MAX_SINGLE_DRAWS
 from regretless.market.core import checkpoint
 from regretless.market.core.arrays import Array
@@ -560,3 +561,22 @@ def test_who_passes_on_what_was_played_learns_where_the_other_one_does() -> None
     assert with_learner.learns
     assert not without_learner.learns
     assert without_learner.observes_play  # its payoff is in the tables
+
+
+@pytest.mark.parametrize("size", [1e-9, 1.0, 1e9])
+@pytest.mark.parametrize("outcomes", [1, 2, 20])
+def test_the_first_best_outcome_is_the_first_within_rounding_of_the_greatest(
+    outcomes: int, size: float
+) -> None:
+    rng = stream(2, "worth")
+    for _ in range(20):
+        worth = size * rng.integers(-3, 4, outcomes) * (1 + 1e-14 * rng.normal(size=outcomes))
+
+        index = first_best(worth)
+
+        tolerance = RELATIVE_TIE * max(np.abs(worth).max(), 1.0)
+        assert index == np.flatnonzero(worth >= worth.max() - tolerance)[0]
+
+
+def test_the_first_outcome_is_best_where_a_worth_is_not_known() -> None:
+    assert first_best(np.array([0.0, 3.0, np.nan])) == 0

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from regretless.forecaster.events import loss_events
+from regretless.forecaster.events import decision_events, loss_events
 from regretless.forecaster.unbiased import surprise_of
 from regretless.market.core.randomness import stream
 
@@ -173,3 +173,46 @@ def test_a_surprise_is_what_losses_exceed_expectations_by_over_what_they_could_f
 def test_losses_that_cannot_fall_short_of_expectations_do_not_surprise() -> None:
     nobody_plays = np.zeros(3)
     assert surprise_of(nobody_plays, np.zeros((3, 2)), np.ones((3, 2)), np.full(2, 0.5)) == 0.0
+
+
+@pytest.mark.parametrize("squared", [False, True])
+@pytest.mark.parametrize("rows", [1, 6])
+def test_a_round_is_added_to_the_sums_of_coordinates(rows: int, *, squared: bool) -> None:
+    rng = stream(10, "sums of coordinates")
+    chance = rng.dirichlet(np.ones(rows))
+    chance[0] = 0.0  # its bias is not read
+    bias_of_round = rng.normal(size=(rows, COORDINATES))
+    statistics = rng.random(COORDINATES)
+    sums = rng.random((4, rows, COORDINATES))
+    occupancy = rng.random(rows)
+    happens = chance[:, np.newaxis] > 0.0
+    gain = np.where(happens, bias_of_round, 0.0)
+    sizes = gain**2 if squared else np.abs(gain)
+    predicted = np.where(happens, gain + chance[:, np.newaxis] * statistics, 0.0)
+    expected = sums + np.array([gain, sizes, gain**2, predicted])
+    expected_occupancy = occupancy + chance
+
+    bias, variation, squares, predicted_sums = sums
+    decision_events.add_round(
+        bias, variation, squares, occupancy, predicted_sums, bias_of_round, chance, statistics,
+        squared,
+    )  # fmt: skip
+
+    assert sums == pytest.approx(expected, abs=1e-15)
+    assert np.array_equal(occupancy, expected_occupancy)
+
+
+@pytest.mark.parametrize("comparators", [[], [1], [2, 0, 2]])
+def test_a_greatest_gain_is_coefficients_differences_times_greatest_biases(
+    comparators: list[int],
+) -> None:
+    rng = stream(11, "greatest gains")
+    coefficients = rng.normal(size=(LOSSES, ACTIONS, COORDINATES))
+    greatest_bias = rng.random((LOSSES, ACTIONS, COORDINATES))
+    compared = np.array(comparators, dtype=np.intp)
+
+    gains = decision_events._greatest_gains(coefficients, greatest_bias, compared)
+
+    gaps = np.abs(coefficients[:, compared][:, np.newaxis] - coefficients[:, :, np.newaxis])
+    expected = (gaps * greatest_bias[:, :, np.newaxis]).sum(3)
+    assert gains == pytest.approx(expected, abs=1e-14)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from weight_rules import check_bound, check_weights
+from weights_by_definition import adaptive_weights
 
 from regretless.forecaster import DecisionSwap
 from regretless.forecaster import weights as rules
@@ -16,6 +17,7 @@ from regretless.forecaster.mixture_of_rates import COSTS, RATES
 from regretless.forecaster.switch_test import SwitchTest
 from regretless.forecaster.weights import REMAINDER, SecondOrderWeights
 from regretless.market.core.arrays import Array
+from regretless.market.core.randomness import stream
 from regretless.market.losses import Linear
 
 
@@ -123,6 +125,52 @@ def test_second_order_weights_are_their_definition() -> None:
     assert weighed(rule, bias, squares, moment) == pytest.approx((up - down) / (up + down).sum())
     behind = rule.weigh(np.array([-1e6, -2e6]), np.array([1e6, 1e6]), moment)
     assert behind.relative_to(behind.largest_exponent)[1] > 0
+
+
+@pytest.mark.parametrize("band_factor", [0.0, 0.7])
+@pytest.mark.parametrize("experts", [1, 30])
+def test_adaptive_weights_are_their_definition(experts: int, band_factor: float) -> None:
+    """Of both signs, relative to a greatest exponent; no gain and no variation have weight, too."""
+    rng = stream(experts, "adaptive weights")
+    bias = 5 * rng.normal(size=experts)
+    variation = 20 * rng.random(experts)
+    bias[0] = 0.0
+    variation[0] = 0.0
+    exponents = np.empty((2, experts))
+
+    largest = rules.adaptive_exponents(bias, variation, band_factor, True, exponents)  # noqa: FBT003
+    potentials = np.exp(exponents - largest)
+    normalised = np.empty(experts)
+    rules.write_normalised_adaptive_weights(
+        bias, variation, band_factor, largest, potentials.copy(), normalised
+    )
+    total = rules.signed_adaptive_weights(
+        bias, variation, band_factor, 0.25, largest, potentials
+    )  # overwrites the first row
+
+    positive = adaptive_weights(bias, variation, band_factor)
+    negative = adaptive_weights(-bias, variation, band_factor)
+    scale = 0.25 * np.exp(-largest)
+    weights_of_both = (positive + negative).sum()
+    assert total == pytest.approx(scale * weights_of_both, rel=1e-12)
+    assert potentials[0] == pytest.approx(scale * (positive - negative), rel=1e-9, abs=1e-15)
+    expected = (positive - negative) / weights_of_both
+    assert normalised == pytest.approx(expected, rel=1e-9, abs=1e-15)
+
+
+@pytest.mark.parametrize("band_factor", [0.0, 0.7])
+def test_exponents_of_one_sign_are_those_of_the_gain_itself(band_factor: float) -> None:
+    rng = stream(4, "adaptive exponents")
+    gain = 5 * rng.normal(size=20)
+    variation = 20 * rng.random(20)
+    exponents = np.empty((2, 20))
+
+    largest = rules.adaptive_exponents(gain, variation, band_factor, False, exponents)  # noqa: FBT003
+
+    regret = gain - band_factor * np.sqrt(variation)
+    expected = [np.maximum(regret + step, 0.0) ** 2 / (3 * (variation + 1)) for step in (1, -1)]
+    assert exponents == pytest.approx(np.array(expected), rel=1e-12)
+    assert largest == exponents[0].max()
 
 
 @pytest.mark.parametrize("horizon", [None, 400])

@@ -14,8 +14,9 @@ from regretless.forecaster import LastValue, RunningMean, WithErrors
 from regretless.forecaster.bases import MonomialBasis, PowerBasis
 from regretless.forecaster.models.aggregate import PANEL, PANEL_WITH_ERRORS, Aggregate
 from regretless.forecaster.models.outcomes import MARKS_TO_TAKE_OVER
-from regretless.forecaster.models.with_errors import model_of_outcome
+from regretless.forecaster.models.with_errors import _write_distribution, model_of_outcome
 from regretless.market.core.arrays import Array
+from regretless.market.core.randomness import stream
 from regretless.market.losses.basis import Basis
 from regretless.market.records import RoundFeedback
 
@@ -166,3 +167,21 @@ def test_mistakes_are_named_in_one_line() -> None:
         with pytest.raises(UserError, match=line) as error:
             make()
         assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(("n_errors", "n_of_season"), [(0, 0), (1, 0), (3, 2)])
+def test_outcomes_are_the_forecast_plus_each_error_and_the_forecast_itself(
+    n_errors: int, n_of_season: int
+) -> None:
+    rng = stream(3, "errors")
+    forecast = np.array([0.2, 0.9])
+    errors = rng.normal(0.0, 0.4, (n_errors, 2))
+    errors_of_season = rng.normal(0.0, 0.4, (n_of_season, 2))
+    outcomes = np.empty((n_errors + n_of_season + 1, 2))
+    weights = np.empty(len(outcomes))
+
+    _write_distribution(forecast, errors, errors_of_season, (0.1, 0.3, 0.6), outcomes, weights)
+
+    moves = np.concatenate([errors, errors_of_season, [[0.0, 0.0]]])
+    assert outcomes == pytest.approx(np.clip(forecast + moves, 0.0, 1.0), abs=1e-15)
+    assert weights.tolist() == [0.1] * n_errors + [0.3] * n_of_season + [0.6]

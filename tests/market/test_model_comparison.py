@@ -6,6 +6,7 @@ import pytest
 from regretless.market.core.randomness import stream
 from regretless.market.numerics import exact_sum
 from regretless.market.records import Decision
+from regretless.market.regret import model_comparison
 from regretless.market.regret.model_comparison import MAX_BATCHES, ModelComparison
 from regretless.market.regret.pending_rounds import PendingRounds, one_round
 
@@ -162,3 +163,61 @@ def test_batches_that_grow_while_rounds_are_pending_are_those_of_rounds_added_on
     assert state_later["batch_length"] == state_at_once["batch_length"] > 2
     for name in ("sums", "differences", "agent_rounds", "sampled"):
         assert np.array_equal(state_later[name], state_at_once[name])
+
+
+@pytest.mark.parametrize("is_pure", [False, True])
+@pytest.mark.parametrize("suggested_to", [1, ROWS])
+@pytest.mark.parametrize("some_are_absent", [False, True])
+def test_rounds_are_added_to_their_batches(
+    *, is_pure: bool, suggested_to: int, some_are_absent: bool
+) -> None:
+    rng = stream(6, "rounds of a comparison")
+    rounds = 5
+    counts = rng.integers(1, 4, ROWS).astype(np.float64)
+    losses = rng.random((rounds, ROWS, ACTIONS))
+    present = rng.random((rounds, ROWS)) < 0.7
+    if not some_are_absent:
+        present[:] = True
+    choices = np.where(present, rng.integers(0, ACTIONS, (rounds, ROWS)), -1)
+    strategies = rng.dirichlet(np.ones(ACTIONS), (rounds, ROWS)) * present[..., np.newaxis]
+    if is_pure:
+        strategies = np.eye(ACTIONS + 1)[choices][:, :, :ACTIONS]
+    model_actions = rng.integers(0, ACTIONS, (rounds, ROWS, 2))
+    suggested = rng.integers(0, ACTIONS, (rounds, 3, suggested_to))
+    batches = np.array([0, 0, 1, 1, 2])
+    sample = np.array([5, 0])
+    sums = np.ones((ROWS, 2))
+    differences = np.zeros((3, 2, 5))
+    agent_rounds = np.ones(3)
+    sampled = np.ones((3, 2, ACTIONS + 2))
+
+    model_comparison._add_rounds(
+        np.empty((0, 0, 0)) if is_pure else strategies,
+        choices if is_pure else np.empty((0, 0), dtype=np.intp),
+        losses,
+        present if some_are_absent else np.empty((0, 0), dtype=np.bool_),
+        counts,
+        model_actions,
+        suggested,
+        batches,
+        sample,
+        sums,
+        differences,
+        agent_rounds,
+        sampled,
+    )
+
+    in_batch = batches == np.arange(3)[:, np.newaxis]  # (B, T)
+    played = (strategies * losses).sum(2)  # (T, K)
+    policy_actions = np.broadcast_to(suggested, (rounds, 3, ROWS)).swapaxes(1, 2)  # (T, K, C)
+    alternatives = np.concatenate([model_actions, policy_actions], axis=2)
+    losses_of_alternatives = np.take_along_axis(losses, alternatives, axis=2)  # (T, K, J)
+    added = losses_of_alternatives - played[..., np.newaxis]
+    of_rounds = np.einsum("tk,tkj->tj", counts * present, added)
+    with_models = losses_of_alternatives[:, :, :2] * present[..., np.newaxis]
+    of_sample = np.dstack([losses * present[..., np.newaxis], played, present])[:, sample]
+    assert sums == pytest.approx(1.0 + with_models.sum(0), abs=1e-13)
+    assert differences.sum(1) == pytest.approx(in_batch @ of_rounds, abs=1e-13)
+    assert np.array_equal(agent_rounds, 1.0 + in_batch @ (present @ counts))
+    expected_sample = 1.0 + np.einsum("bt,tsa->bsa", in_batch, of_sample)
+    assert sampled == pytest.approx(expected_sample, abs=1e-13)
