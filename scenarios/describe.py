@@ -17,6 +17,7 @@ from regretless.scenarios.terminal import console, print_plainly
 from regretless.scenarios.terminal import table as laid_out
 
 HEADERS = ("column", "holds", "could be", "missing", "distinct", "from", "to", "season")
+MIN_FIVE_DIGITS = 1e3  # size of a number that is printed with five digits: 1100.5, not 1100
 MIN_ROUNDED = 1e4  # size of a number that is printed without decimals
 MAX_ROUNDED = 1e15
 DECIMAL_MARKS: tuple[str, ...] = get_args(DecimalMark)
@@ -130,5 +131,11 @@ def _end_of_range(value: float, unit: str) -> str:
     """Write the end of a column's range; empty where it has none."""
     if np.isnan(value):
         return ""
-    text = f"{value:,.0f}" if MIN_ROUNDED <= abs(value) < MAX_ROUNDED else f"{value:.4g}"
+    size = abs(value)
+    if MIN_ROUNDED <= size < MAX_ROUNDED:
+        text = f"{value:,.0f}"
+    elif MIN_FIVE_DIGITS <= size < MIN_ROUNDED:
+        text = f"{value:.5g}"
+    else:
+        text = f"{value:.4g}"
     return f"{text} {unit}" if unit else text

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
 
 import numpy as np
 
-from regretless.market.core.arrays import Array, Mask
+from regretless.market.core.arrays import Array, Mask, is_within_unit_cube
 from regretless.market.core.checkpoint import remembers
 from regretless.market.core.errors import UserError, brief
 from regretless.market.core.own_code import (
@@ -35,6 +35,7 @@ from regretless.market.core.own_code import (
     read_only,
 )
 from regretless.market.core.randomness import stream
+from regretless.market.core.validation import without_rounding
 from regretless.market.game.adversary_view import (
     SIGHTS_OF_PLAY,
     introduce,
@@ -130,7 +131,7 @@ class Block:
         """Return a user's mixture in arrays of its own; UserError unless it fits the basis."""
         method = self.forecaster.mixture
         expected = (
-            f"return finite points (m, {self.basis.size}), and weights (m,) of at least 0 that "
+            f"return points (m, {self.basis.size}) in [0, 1], and weights (m,) of at least 0 that "
             "sum to 1"
         )
         points = answer_as_numbers(method, mixture.points, expected).astype(np.float64)
@@ -139,8 +140,13 @@ class Block:
         if points.shape != (*weights.shape, self.basis.size) or weights.ndim != 1:
             raise UserError(f"{shapes}; {expected}")
         is_distribution = (weights >= 0).all() and abs(weights.sum() - 1) <= WEIGHT_TOLERANCE
-        if not is_distribution or not np.isfinite(points).all():
-            raise UserError(f"{shapes}, {brief(weights)} and {brief(points)}; {expected}")
+        if not is_distribution:
+            raise UserError(f"{shapes}, {brief(weights)}; {expected}")
+        if not is_within_unit_cube(points):
+            points = without_rounding(points)
+            beyond = points[~((points >= 0) & (points <= 1))]  # NaN, too
+            if beyond.size:
+                raise UserError(f"{shapes}, {beyond[0]:g} in points; {expected}")
         self._check_ensembles(mixture.ensembles, n_points=len(points))
         return replace(mixture.copied(), points=points, weights=weights)
 

@@ -130,7 +130,7 @@ def read_table(spec: DataSpec) -> Table:
     shares = {name: clipping.share_of_rows for name, clipping in clipping_of_forecast.items()}
     for name, clipping in clipping_of_forecast.items():
         if clipping:
-            notes.append(clipping.sentence(name))
+            notes.append(clipping.sentence(name, is_meant=spec.clip))
     notes += _notes_on_codes(spec)
     notes += _notes_on_groups(frame, list(key_of_column), form)
     if n_rows_with_gaps:
@@ -358,10 +358,11 @@ class Clipping:
     def __bool__(self) -> bool:
         return self.share_of_rows > 0
 
-    def sentence(self, forecast: str) -> str:
+    def sentence(self, forecast: str, *, is_meant: bool) -> str:
         """Say which columns were clipped, the most often clipped first.
 
         ``forecast`` names the forecast whose columns they are; it is empty for outcomes.
+        ``is_meant`` says whether the scenario asks for it, with ``data.clip``.
         """
         rows = f"rows of forecast {forecast}" if forecast else "rows"
         ranked = sorted(self.share_by_column.items(), key=lambda item: -item[1])
@@ -369,8 +370,11 @@ class Clipping:
         if len(ranked) > MAX_NAMED_COLUMNS:
             columns.append(f"and {len(ranked) - MAX_NAMED_COLUMNS} more columns")
         share = _percent(self.share_of_rows)
-        return f"{share} of all {rows} were outside their scale and were clipped: " + (
-            ", ".join(columns) + "."
+        intention = ", as data.clip = true says" if is_meant else ""
+        shares_of_columns = ", ".join(columns)
+        return (
+            f"{share} of all {rows} were outside their scale and were clipped{intention}: "
+            f"{shares_of_columns}."
         )
 
 

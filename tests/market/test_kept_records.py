@@ -234,6 +234,9 @@ MIXTURES_THAT_DO_NOT_FIT = {
     "a weight that is no number": (np.full((2, 2), 0.5), np.array([np.nan, 1.0])),
     "points that are no numbers": (np.full((2, 2), np.nan), np.full(2, 0.5)),
     "points of words": (np.full((2, 2), "a"), np.full(2, 0.5)),
+    "a number above 1": (np.array([[0.5, 1.2], [0.5, 0.5]]), np.full(2, 0.5)),
+    "a number below 0": (np.array([[0.5, 0.5], [-0.001, 0.5]]), np.full(2, 0.5)),
+    "an infinite number": (np.array([[0.5, np.inf], [0.5, 0.5]]), np.full(2, 0.5)),
 }
 
 
@@ -245,8 +248,28 @@ def test_a_mixture_that_does_not_fit_is_refused_before_a_kernel_reads_it(
 ) -> None:
     points, weights = MIXTURES_THAT_DO_NOT_FIT[case]
     register.forecaster("fitting")(lambda _size: forecaster(points, weights))
-    with pytest.raises(UserError, match=r"round 0: .* returned .*; return finite points \(m, 2\)"):
+    with pytest.raises(UserError, match=r"round 0: .* returned .*; return points \(m, 2\) in"):
         build("best-response", "fitting").step()
+
+
+@pytest.mark.usefixtures("registries")
+def test_the_number_of_a_mixture_that_lies_outside_the_unit_interval_is_named() -> None:
+    points = np.full((40, 2), 0.5)
+    points[37, 1] = 1.2
+    weights = np.full(40, 1 / 40)
+    register.forecaster("fitting")(lambda _size: FittingForecaster(points, weights))
+    with pytest.raises(UserError, match=r"points \(40, 2\) and weights \(40,\), 1\.2 in points; "):
+        build("best-response", "fitting").step()
+
+
+@pytest.mark.usefixtures("registries")
+def test_points_that_rounding_left_just_outside_the_unit_interval_are_moved_to_its_end() -> None:
+    points = np.array([[1 + 1e-12, -1e-12]])
+    register.forecaster("fitting")(lambda _size: FittingForecaster(points, np.ones(1)))
+    model = build("best-response", "fitting")
+    model.step()
+    forecasts = model.forecasts_frame()
+    assert forecasts[["p_0", "p_1"]].to_numpy().tolist() == [[1.0, 0.0]]
 
 
 class ForecasterWithEnsembles(FittingForecaster):

@@ -463,6 +463,13 @@ def test_the_note_on_clipped_rows_names_the_columns_and_their_shares(tmp_path: P
     assert table.notes == (f"{clipped}: rain 40.0 %, warmth 40.0 %.",)
 
 
+def test_the_note_on_clipped_rows_says_that_clipping_is_meant(tmp_path: Path) -> None:
+    scale = {"rain": [0.0, 10.0], "warmth": [-10, 20]}
+    outcomes = ["rain", "warmth", "share"]
+    table = read_content(tmp_path, WEATHER, outcomes=outcomes, scale=scale, clip=True)
+    assert "and were clipped, as data.clip = true says: rain 40.0 %" in table.notes[0]
+
+
 def test_a_reversed_scale_turns_quantiles_round(tmp_path: Path) -> None:
     """The lowest temperature is the highest outcome: its feature is that of the highest level."""
     upward = read_weather(tmp_path, QUANTILES, ends=(0, 20)).contexts[:, 1:]

@@ -210,6 +210,16 @@ def test_the_command_says_how_to_write_a_starter(run_command: RunCommand) -> Non
 
 
 @pytest.mark.usefixtures("working_folder")
+def test_a_range_shows_the_half_of_a_number_above_a_thousand(run_command: RunCommand) -> None:
+    prices = [1100.5, 1234.25, 9000.0] + [1101.0 + day for day in range(60)]
+    pd.DataFrame({"price": prices}).to_csv("a.csv", index=False)
+    printed = run_command("describe", "a.csv").out
+    row = next(line for line in printed.splitlines() if line.startswith("price"))
+    assert "1100.5" in row.split()
+    assert "9000" in row.split()
+
+
+@pytest.mark.usefixtures("working_folder")
 def test_the_command_writes_a_starter_that_runs(run_command: RunCommand) -> None:
     printed = run_command("describe", WEATHER, "--out", "own.toml").out
     assert "regretless run own.toml" in printed
