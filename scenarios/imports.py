@@ -57,11 +57,17 @@ def _import_each(names: list[str], project: str) -> None:
         if module == project:
             raise UserError(f"--import {name}: this project has that name; rename it")
         try:
-            importlib.import_module(module)
+            imported = importlib.import_module(module)
         except (UserError, KeyboardInterrupt):
             raise
         except BaseException as error:
             raise UserError(_failure_line(name, module, error)) from error
+        if imported.__spec__ is not None and imported.__spec__.origin is None:
+            # The folder has no __init__.py: nothing was run, and nothing is registered.
+            raise UserError(
+                f"--import {name}: a folder without __init__.py; name a module in it, as "
+                f"{module}.my_agents"
+            )
 
 
 def _failure_line(name: str, module: str, error: BaseException) -> str:

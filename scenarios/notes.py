@@ -27,6 +27,7 @@ MIN_ROWS_CHECKED = 256  # in fewer rows of data one action may be best by chance
 MAX_ROWS_CHECKED = 20_000
 N_DRAWN_OUTCOMES = 256  # that are checked where there are no data
 MAX_LOSSES_AT_ONCE = 200_000  # in memory
+LEAST_PRINTED_ERROR = 1e-4  # what is less is at most that, too: 0.0001 reads better than 8.9e-05
 
 
 def annotate(
@@ -223,8 +224,9 @@ def on_exploitability(model: MarketModel, agents: pd.DataFrame) -> Iterator[str]
             unsolved = f"of {extent.unsolved:,} agents no method solved a program of exploitability"
             yield f"{name}: {unsolved} or surplus within its limits; their values are empty"
         if extent.quantisation_error:
-            cells = f"exploitability over {extent.points} cells of outcomes, each at its mean"
-            error = f"losses are off by at most {extent.quantisation_error:.2g} on average"
+            cells = f"exploitability over {extent.points:,} cells of outcomes, each at its mean"
+            error_bound = max(extent.quantisation_error, LEAST_PRINTED_ERROR)
+            error = f"losses are off by at most {error_bound:.2g} on average"
             yield f"{name}: {cells}: {error}"
         yield from _lines_on_leader(model, name, agents[agents["cohort"] == name])
 

@@ -80,7 +80,9 @@ def print_summary(
     closing_lines = [f"{note}." for note in notes]
     if verbose:
         closing_lines.append("")
-        closing_lines += [f"{term}: {meaning}" for term, meaning in wording.DEFINITIONS.items()]
+        closing_lines += [
+            f"{term}: {meaning}" for term, meaning in wording.definitions(verdict).items()
+        ]
     else:
         n_lines_left = MAX_LINES - 1 - len(plain_lines(screen, parts))
         closing_lines = list(_as_many_as_fit(screen, closing_lines, n_lines_left))
@@ -159,6 +161,7 @@ def short_tables(
         yield _indented(line)
     yield ""
     yield _table_of_worst_regrets(agents, listed_cohorts, width=width)
+    yield from map(_indented, _lines_on_unproved_bounds(agents, listed_cohorts))
     n_unlisted = len(rows_of_cohort) - len(listed_cohorts)
     if n_unlisted:
         yield f"{n_unlisted} more cohorts: --verbose prints them."
@@ -210,6 +213,18 @@ def _table_of_worst_regrets(
         "worst,\n" + (common_unit or "in units").replace(" ", "\n"),
     ]
     return table(headers, cells, width=width)
+
+
+def _lines_on_unproved_bounds(agents: pd.DataFrame, cohorts: list[str]) -> Iterator[str]:
+    """Yield of which cohorts the bound is computed from the run, since no theorem covers them."""
+    unproved_cohorts = []
+    for cohort in cohorts:
+        members = agents[agents["cohort"] == cohort]
+        if (members["guarantee"] == "none").all() and wording.bounds_to_print(members):
+            unproved_cohorts.append(cohort)
+    if unproved_cohorts:
+        names = ", ".join(unproved_cohorts)
+        yield f"bound of {names}: from the biases of this run; no theorem promises it"
 
 
 def _worst_regret_in_units(members: pd.DataFrame) -> float:
@@ -314,7 +329,7 @@ def remarks(model: MarketModel, agents: pd.DataFrame) -> Iterator[str]:
     if model.journal.windows is not None:
         for measure, window in model.journal.windows.worst.items():
             regret, agent, first_round, last_round = window
-            where = f"agent {agent}, rounds {first_round} to {last_round}"
+            where = f"agent {agent}, rounds {first_round:,} to {last_round:,}"
             yield f"{measure}: worst window regret {regret:.4f} ({where})"
     yield from on_exploitability(model, agents)
     yield from model.notes

@@ -153,7 +153,8 @@ def described(
     """
     path = file if file.is_file() else DATA / file
     if not path.is_file():
-        raise UserError(f"data file '{file}' does not exist; give a CSV or Parquet file")
+        fault = "is a folder" if path.is_dir() or file.is_dir() else "does not exist"
+        raise UserError(f"data file '{file}' {fault}; give a CSV or Parquet file")
     where = f"data file {path.name}"
     form = table_files.Form()
     notes = []

@@ -71,6 +71,14 @@ DEFINITIONS = {
 }
 
 
+def definitions(verdict: pd.DataFrame) -> dict[str, str]:
+    """Return what the terms of a run mean; what names of models mean only where there are any."""
+    has_models = len(verdict) > 0 and bool((verdict["kind"] == "model").any())
+    return {
+        term: meaning for term, meaning in DEFINITIONS.items() if term != "Models" or has_models
+    }
+
+
 def sentences(verdict: pd.DataFrame, agents: pd.DataFrame) -> Iterator[str]:
     """Yield a paragraph per cohort; of more than ``MAX_PARAGRAPHS`` one on the extremes."""
     cohorts = [rows for _, rows in without_everybody(verdict).groupby("cohort", sort=False)]

@@ -95,8 +95,8 @@ def read_table(spec: DataSpec) -> Table:
     """
     path = DATA / spec.file  # an absolute path stays itself
     if not path.is_file():
-        fault = f"data.file '{path.name}' does not exist"
-        raise UserError(f"{fault}; give a path from the scenario file")
+        fault = "is a folder" if path.is_dir() else "does not exist"
+        raise UserError(f"data.file '{path.name}' {fault}; give a path from the scenario file")
     form = form_of(spec)
     frame = read_frame(path, f"data.file {spec.file}", form)
     key_of_column = _check_columns(spec, frame)

@@ -56,6 +56,7 @@ def find_guarantee(
             notes.append(f"{cohort.name}: no guarantee, since {reason}")
             return Guarantee(note="; ".join(notes))
         return replace(for_anybody, note="; ".join(notes))
+    notes += _note_on_late_news(served)
     first: UnbiasedPrediction = block.forecaster.instances[0]
     is_smooth = math.isfinite(cohort.response.lipschitz)
     guarantee = Guarantee(
@@ -623,6 +624,19 @@ def exact_for(cohort: Any, block: Block) -> bool:
     if block.basis.hull == "simplex" and cohort.hears_ensemble:
         return True
     return block.basis.error == 0 and block.basis.certified_error(cohort.loss) == 0
+
+
+def _note_on_late_news(served: ServedCohort) -> Iterator[str]:
+    """Yield how many agents no theorem covers, since others pass the forecast on to them."""
+    cohort = served.cohort
+    hears_at_once = served.hears_at_once()
+    if hears_at_once is None or hears_at_once.all():
+        return
+    late_agents = int(cohort.counts[~hears_at_once].sum())
+    yield (
+        f"{cohort.name}: no guarantee for {late_agents:,} of {cohort.population:,} agents, "
+        "who hear the forecast late or never"
+    )
 
 
 def _notes(served: ServedCohort) -> Iterator[str]:

@@ -32,6 +32,8 @@ app = typer.Typer(name="regretless", rich_markup_mode=None)
 # objects that stay: with Python's default of 700 a tenth of the start goes into walking over them.
 ALLOCATIONS_PER_COLLECTION = 100_000
 
+MAX_PATIENCE = 365 * 24 * 3600  # seconds; clocks of some systems do not count much further
+
 
 def _print_version(is_requested: bool) -> None:  # noqa: FBT001 - as Typer calls it
     if is_requested:
@@ -466,7 +468,10 @@ def study(
     patience: Annotated[
         float | None,
         Option(
-            min=1, metavar="SECONDS", help="End a run that makes no progress for so long; 1800."
+            min=1,
+            max=MAX_PATIENCE,
+            metavar="SECONDS",
+            help="End a run that makes no progress for so long; 1800.",
         ),
     ] = None,
     resume: shared.Resume = False,

@@ -83,7 +83,10 @@ def read(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror}; check the path") from error
     except UnicodeDecodeError as error:
-        raise UserError(f"{path} is not valid TOML: {error}; mend that line") from error
+        byte = error.object[error.start]
+        line_number = error.object.count(b"\n", 0, error.start) + 1
+        fault = f"byte 0x{byte:02x} in line {line_number}"
+        raise UserError(f"{path} is not UTF-8: {fault}; save it as UTF-8") from error
     except tomllib.TOMLDecodeError as error:
         cure = _cure_of_toml(text, str(error))
         raise UserError(f"{path} is not valid TOML: {error}; {cure}") from error

@@ -122,7 +122,7 @@ def text(directory: Path) -> str:
         "Agents": [],
         "Market": [],
         "Network": [],
-        "Definitions": [Part("terms", wording.DEFINITIONS)],
+        "Definitions": [Part("terms", wording.definitions(verdict))],
         "Files": _parts_on_files(directory, tables),
     }
     for name in sections:

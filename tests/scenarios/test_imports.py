@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from regretless.market.core.errors import UserError
 from regretless.scenarios.executor.choice import collect
 from regretless.scenarios.imports import import_modules
 
@@ -32,3 +33,16 @@ def test_workers_import_nothing_from_the_folder_by_themselves(folder: Path) -> N
     import_modules(["mine"])
     assert collect(math.isqrt, [49, 16], jobs=2) == [7, 4]
     assert list(folder.glob("*.executed")) == []
+
+
+def test_a_folder_without_code_is_refused_in_place_of_a_module(folder: Path) -> None:
+    (folder / "shops").mkdir()
+    with pytest.raises(UserError, match=r"--import shops: a folder without __init__\.py"):
+        import_modules(["shops"])
+
+
+def test_a_module_in_a_folder_without_code_is_imported(folder: Path) -> None:
+    (folder / "shops").mkdir()
+    (folder / "shops" / "bakers.py").write_text("pass\n", encoding="utf-8")
+    import_modules(["shops.bakers"])
+    assert "shops.bakers" in sys.modules

@@ -125,3 +125,27 @@ def test_outcomes_that_are_nearly_a_coin_toss_are_asked_for_twice(kind: str) -> 
 def test_a_nature_without_noise_is_named() -> None:
     (note,) = build_scenario(scenario_of_makers({"cost": 0.1}, concentration=0)).notes
     assert "adversary.concentration = 0" in note
+
+
+@pytest.mark.usefixtures("working_folder")
+@pytest.mark.parametrize("forecaster", ["running-mean", "decision-swap"])
+def test_a_bound_that_no_theorem_promises_is_said_to_be_of_this_run(
+    forecaster: str, run_command: RunCommand
+) -> None:
+    two_cohorts = [cohort_table("bakers", 3), cohort_table("brewers", 3)]
+    raw = {"name": "towns", "rounds": 12, "cohort": two_cohorts}
+    raw |= {"adversary": {"kind": "iid", "outcomes": 2}, "forecaster": {"kind": forecaster}}
+    Path("towns.toml").write_text(tomli_w.dumps(raw), encoding="utf-8")
+    printed = run_command("run", "towns.toml").out
+    line = "bound of bakers, brewers: from the biases of this run; no theorem promises it"
+    assert (line in printed) == (forecaster == "running-mean")
+
+
+@pytest.mark.usefixtures("working_folder")
+@pytest.mark.parametrize("models", ["[]", '["panel"]'])
+def test_names_of_models_are_defined_where_models_were_compared(
+    models: str, run_command: RunCommand
+) -> None:
+    options = ("--rounds=12", "--set=cohort.growers.count=2", f"--set=forecaster.models={models}")
+    printed = run_command("run", "crop-choice", "--verbose", *options).out
+    assert ("Models: the number in a name is" in printed) == (models != "[]")

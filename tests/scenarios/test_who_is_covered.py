@@ -90,6 +90,13 @@ def test_an_agent_has_the_guarantee_that_its_situation_allows(case: str) -> None
     assert ["/".join(sorted(set(guarantees))) for _, guarantees in grouped] == expected
 
 
+def test_a_line_says_how_many_hear_the_forecast_late_and_have_no_guarantee() -> None:
+    changes, _ = CASES["late news"]
+    (guarantee,) = read_scenario(BASE | changes).build(seed=1).guarantees
+    note = "no guarantee for 3 of 4 agents, who hear the forecast late or never"
+    assert guarantee.note.endswith(note)
+
+
 SHARES = [[0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.1, 0.1, 0.8]]
 LIES: dict[str, list[list[float]]] = {
     "turned": [SHARES[1], SHARES[2], SHARES[0]],
