@@ -122,7 +122,7 @@ class CellEvents(VectorEvents):
             occupancy = np.bincount(cell_of_point, mass, n_cells).astype(float)
             bias = np.bincount(cell_of_point, bias_of_points, n_cells).astype(float)
             add_round(
-                *sums_of_scale.arrays, bias[:, None], occupancy, statistics, self.rule.squared
+                *sums_of_scale.arrays, bias[:, None], occupancy, 0, statistics, self.rule.squared
             )
 
     def bound(self, inputs: BoundInputs, hull: Hull) -> "CellBound":

@@ -75,14 +75,6 @@ class ExpertWeights(ABC):
         the positive sign less those of the negative one, and the sum is of both.
         """
 
-    def normalised(self) -> Array:
-        """Return the weights by their sum, of experts beside whom there are no others.
-
-        The weights are asked for once: arrays of this object may be overwritten.
-        """
-        weights, total = self.relative_to(self.largest_exponent)
-        return weights / (total or 1.0)
-
 
 @dataclass(frozen=True)
 class BoundInputs:
@@ -136,6 +128,16 @@ class WeightRule(ABC):
         The rule itself takes the band ``moment.band.factor``, z, off the gains. A gain of -inf has
         weight 0. With ``both_signs`` the gain of either sign is an expert.
         """
+
+    def normalised(self, gain: Array, variation: Array, moment: Moment) -> Array:
+        """Return the weights of experts of either sign, beside whom there are no others.
+
+        They are those of the positive sign less those of the negative one, by the sum of both, in
+        the shape of the gains. A rule need not write this: it is worked out by ``weigh``.
+        """
+        weighed = self.weigh(gain, variation, moment, both_signs=True)
+        weights, total = weighed.relative_to(weighed.largest_exponent)
+        return weights / (total or 1.0)
 
     @abstractmethod
     def potentials(self, gain: Array, variation: Array, band_factor: float) -> Array:
@@ -202,6 +204,21 @@ def adaptive_exponents(
         exponents[0, e] = regret_if_gained * regret_if_gained * scale
         exponents[1, e] = regret_if_lost * regret_if_lost * scale
         largest = max(largest, exponents[0, e])
+    return largest
+
+
+@compiled(error_model="numpy")
+def relative_adaptive_exponents(
+    gain: Array, variation: Array, band_factor: float, exponents: Array
+) -> float:
+    """Write the exponents of experts of either sign less the greatest, and return the greatest.
+
+    The arguments are those of ``adaptive_exponents``.
+    """
+    largest = adaptive_exponents(gain, variation, band_factor, True, exponents)  # noqa: FBT003
+    for e in range(gain.shape[0]):
+        exponents[0, e] -= largest
+        exponents[1, e] -= largest
     return largest
 
 
@@ -292,23 +309,6 @@ class AdaptiveExpertWeights(ExpertWeights):
         weights = prior * (0.5 * (potentials[0] - potentials[1]))
         return weights.reshape(self.shape), float(weights.sum())
 
-    def normalised(self) -> Array:
-        if not self.both_signs:
-            return super().normalised()
-        potentials = self.exponents  # in place: large arrays take longer to make than to fill
-        potentials -= self.largest_exponent
-        np.exp(potentials, potentials)
-        weights = np.empty(self.shape)
-        write_normalised_adaptive_weights(
-            self.gain,
-            self.variation,
-            self.band_factor,
-            self.largest_exponent,
-            potentials,
-            weights.reshape(-1),
-        )
-        return weights
-
 
 def _log_sum(log_start: float, growth: float) -> float:
     """Return ln(exp(log_start) + growth), where the exponential may be no double."""
@@ -356,6 +356,26 @@ class AdaptiveWeights(WeightRule):
             exponents=exponents,
             largest_exponent=largest_exponent,
         )
+
+    def normalised(self, gain: Array, variation: Array, moment: Moment) -> Array:
+        band_factor = moment.band.factor
+        gain_in_line = gain.reshape(-1)
+        variation_in_line = variation.reshape(-1)
+        potentials = np.empty((2, gain.size))
+        largest_exponent = relative_adaptive_exponents(
+            gain_in_line, variation_in_line, band_factor, potentials
+        )
+        np.exp(potentials, potentials)  # many at once, faster than one by one in a kernel
+        weights = np.empty(gain.shape)
+        write_normalised_adaptive_weights(
+            gain_in_line,
+            variation_in_line,
+            band_factor,
+            largest_exponent,
+            potentials,
+            weights.reshape(-1),
+        )
+        return weights
 
     def potentials(self, gain: Array, variation: Array, band_factor: float) -> Array:
         """Return ln Phi(R, C), R = gain - z sqrt(C); 0 where there is no variation."""

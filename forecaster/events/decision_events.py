@@ -49,6 +49,7 @@ def add_round(
     predicted: Array,
     bias_of_round: Array,
     occupancy_of_round: Array,
+    first_row: int,
     statistics: Array,
     squared: bool,  # noqa: FBT001
 ) -> None:
@@ -62,21 +63,24 @@ def add_round(
         Sum of the chances of each event; changed in place.
     predicted : array (rows, n)
         Sums of predictions, times the chance of the event; changed in place.
-    bias_of_round : array (rows, n)
-        What the round adds to each event's bias.
-    occupancy_of_round : array (rows,)
-        The chance of each event in the round; one of chance 0 has no bias.
+    bias_of_round : array (R, n)
+        What the round adds to the bias of each row of the game's table.
+    occupancy_of_round : array (R,)
+        The chance of each row in the round; one of chance 0 has no bias.
+    first_row : int
+        The row of the game's table that the first of the events has.
     statistics : array (n,)
         s(y): the event's predictions are its bias and this, times its chance.
     squared : bool
         Whether variations add up squares, and not sizes.
     """
-    for r in range(bias_of_round.shape[0]):
-        if occupancy_of_round[r] > 0.0:
-            chance = occupancy_of_round[r]
+    for r in range(occupancy.shape[0]):
+        row = first_row + r
+        chance = occupancy_of_round[row]
+        if chance > 0.0:
             occupancy[r] += chance
             for i in range(bias_of_round.shape[1]):
-                gain = bias_of_round[r, i]
+                gain = bias_of_round[row, i]
                 bias[r, i] += gain
                 variation[r, i] += gain**2 if squared else abs(gain)
                 squares[r, i] += gain**2
@@ -127,12 +131,13 @@ class VectorEvents(EventSet):
             return super().table_of(active, moment)
         # There is an expert of either sign for every entry of the table: the weights are the table.
         (decision_events,) = active
-        gain = decision_events.gain
-        weights = self.rule.weigh(gain, decision_events.variation, moment, both_signs=True)
-        return weights.normalised()
+        return self.rule.normalised(decision_events.gain, decision_events.variation, moment)
 
     def charge(self, active: list[EventSums], played: Played) -> None:
         _points, _mass, statistics = played.distribution
+        bias_of_round = played.bias
+        play_chance = played.play_chance
+        squared = self.rule.squared
         for view in active:
             add_round(
                 view.gain,
@@ -140,10 +145,11 @@ class VectorEvents(EventSet):
                 view.squares,
                 view.occupancy,
                 view.predicted,
-                played.bias[view.rows],
-                played.play_chance[view.rows],
+                bias_of_round,
+                play_chance,
+                view.rows.start,
                 statistics,
-                self.rule.squared,
+                squared,
             )
 
     def exceeds(
