@@ -29,7 +29,7 @@ have an objective (``program``).
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -429,11 +429,12 @@ def walked(
     return points, fields
 
 
+CERTAIN_MASS = np.ones(1)  # of a single point; nothing writes into the mass of a solution
+
+
 def _certain_mass() -> Array:
-    """Return the mass of one point, 1 (1,), in a third of the time of ``np.ones``."""
-    mass = np.empty(1)
-    mass[0] = 1.0
-    return mass
+    """Return the mass of a single point."""
+    return CERTAIN_MASS
 
 
 @dataclass(eq=False)
@@ -567,24 +568,22 @@ class HullSolver(Checkpointable, ABC):
         if self.off_ties:
             distance_off_sides = INSET * tolerance
         game = Game(rows, signed_weights, tolerance, start, distance_off_sides)
-        candidate_certificate = np.inf
+        solved = None
         if candidate is not None:
-            candidate_certificate = self.worst_case(
-                start.mass, start.points, game.fields(start.points)
-            )
-        if candidate_certificate <= tolerance:
-            solved = Solution(
-                start.points,
-                start.mass,
-                certificate=candidate_certificate,
-                ensembles=start.ensembles,
-                unchanged=start.unchanged,
-            )
-        else:
+            solved = self._candidate_if_good_enough(game, candidate)
+        if solved is None:
             solved = self._play(game)
         if self.objective is None:
             return solved
         return self._preferred(self.objective, game, solved)
+
+    def _candidate_if_good_enough(self, game: Game, candidate: Solution) -> Solution | None:
+        """Return a candidate with its certificate, or None if that is above the tolerance."""
+        points = candidate.points
+        certificate = self.worst_case(candidate.mass, points, game.fields(points))
+        if certificate > game.tolerance:
+            return None
+        return replace(candidate, certificate=certificate)
 
     def _preferred(self, objective: Objective, game: Game, solved: Solution) -> Solution:
         """Return the mixture with the least objective of those as good as the solved game's.
