@@ -229,29 +229,25 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
     def mixture(self, x: object = None) -> Mixture:
         if self._log_potential_at_start is None:
             self._note_start_of_games()
+        reference = self.reference
         reference_solution = None
-        if self.reference is not None:
-            reference_solution = self.solver.single(self.reference.advise(x, self.events.size))
+        if reference is not None:
+            reference_solution = self.solver.single(reference.advise(x, self.events.size))
         suggestions = None
         if self.models:
             suggestions = self.events.rows.best_responses(self.points)
         self._suggestions_of_models = suggestions
         active_events = self.events.active(x, suggestions)
-        if self.trusting and not self.solver.preferring and reference_solution is not None:
+        if reference_solution is not None and self.trusting and not self.solver.preferring:
             solution = reference_solution
         else:
             solution = self._solve_game(active_events, reference_solution)
         self._pending = active_events, solution
+        points = solution.points
         labels = None
         if self.basis is not None:
-            labels = self.basis.inverse(solution.points)
-        return Mixture(
-            solution.points,
-            solution.mass,
-            certificate=solution.certificate,
-            labels=labels,
-            ensembles=solution.ensembles,
-        )
+            labels = self.basis.inverse(points)
+        return Mixture(points, solution.mass, solution.certificate, labels, solution.ensembles)
 
     def _solve_game(self, active_events: Any, reference_solution: Solution | None) -> Solution:
         """Weigh the events that can happen and solve the min-max game of their weights.
@@ -260,13 +256,16 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
         anything: where it is good enough, it is broadcast unchanged.
         """
         time = self.time + 1
+        events = self.events
         candidate = reference_solution
-        if self.reference is not None and self.reference.early:
-            candidate = None
-        moment = Moment(time, self.events.experts, self.band)
-        signed_weights = self.events.table_of(active_events, moment)
+        band = PLAIN
+        if self.reference is not None:
+            band = self.reference.band
+            if self.reference.early:
+                candidate = None
+        signed_weights = events.table_of(active_events, Moment(time, events.experts, band))
         return self.solver.solve(
-            self.events.rows, signed_weights, tolerance=tolerance_at(time), candidate=candidate
+            events.rows, signed_weights, tolerance=tolerance_at(time), candidate=candidate
         )
 
     def _note_start_of_games(self) -> None:
@@ -311,19 +310,25 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
         self._outcome = None
         self._drawn_atom = None
 
-        played = self._play_of_round(solution, statistics, drawn_atom)
+        reference = self.reference
+        reference_is_trusted = reference is not None and reference.trusted
+        played = self._play_of_round(
+            solution, statistics, drawn_atom, reference_is_trusted=reference_is_trusted
+        )
         if len(solution.mass) > 1:
             self.draws.add(played.play_chance, played.realised_losses, solution.mass)
         self.events.charge(active_events, played)
-        self.certificate_sum += max(solution.certificate or 0.0, 0.0)
+        certificate = solution.certificate
+        if certificate is not None and certificate > 0.0:
+            self.certificate_sum += certificate
         self.solver.remember(solution)
         self.time += 1
-        if self.reference is not None:
+        if reference is not None:
             evidence = {}
-            if self.trusting:
+            if reference_is_trusted:
                 evidence = self._evidence_against_reference(active_events, played)
             # The reference counts the rounds in which its forecast was broadcast unchanged.
-            self.reference.learn(statistics, outcome, unchanged=solution.unchanged, **evidence)
+            reference.learn(statistics, outcome, unchanged=solution.unchanged, **evidence)
         # A stay is the rounds in which an agent takes part. The bound costs time, and a record asks
         # for it only where somebody leaves in this round. The reference has judged the round first:
         # in the round in which it is given up a bias may be above the limit of one that is trusted.
@@ -331,7 +336,12 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
             record_of_stays.note(self.time, partial(self.known_bound, record_of_stays.events))
 
     def _play_of_round(
-        self, solution: Solution, statistics: Array, drawn_atom: int | None
+        self,
+        solution: Solution,
+        statistics: Array,
+        drawn_atom: int | None,
+        *,
+        reference_is_trusted: bool,
     ) -> Played:
         """Return how the losses' owners played, in expectation, and the biases.
 
@@ -339,7 +349,6 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
         ``statistics`` is s(y) (n,), ``drawn_atom`` the index of what was broadcast, if it is known.
         """
         rows = self.events.rows
-        reference_is_trusted = self.trusting
         expected = played_of(
             rows,
             solution.points,

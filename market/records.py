@@ -244,10 +244,16 @@ class Mixture:
         ensembles: tuple[Ensemble, ...] | None = None,
     ) -> None:
         fields = self.__dict__
-        fields["points"] = read_only(np.asarray(points))
+        shown_points = read_only(np.asarray(points))
+        shown_labels = None
+        if labels is points:  # the basis predicts outcomes themselves
+            shown_labels = shown_points
+        elif labels is not None:
+            shown_labels = read_only(np.asarray(labels))
+        fields["points"] = shown_points
         fields["weights"] = read_only(np.asarray(weights))
         fields["certificate"] = certificate
-        fields["labels"] = None if labels is None else read_only(np.asarray(labels))
+        fields["labels"] = shown_labels
         fields["ensembles"] = ensembles
 
     def labelled(self, labels: Array) -> "Mixture":
@@ -634,6 +640,14 @@ class Recent(Checkpointable):
         self._ring[index] = row
         self.rounds += 1
 
+    def _append_all(self, rows: Array) -> None:
+        """Append arrays (T, ...) in their order, as ``append`` does one after another."""
+        self.rounds += len(rows)
+        while len(self._ring) < min(self.rounds, MAX_RECENT):
+            self._ring = np.concatenate([self._ring, self._ring])
+        recent = rows[-MAX_RECENT:]
+        self._ring[np.arange(self.rounds - len(recent), self.rounds) % MAX_RECENT] = recent
+
 
 class History(Recent):
     """The last outcomes (of d coordinates) and the running mean of all."""
@@ -664,11 +678,7 @@ class History(Recent):
     def extend(self, outcomes: Array) -> None:
         """Append outcomes (T, d) of rounds that follow one another; for the referee only."""
         sums = np.cumsum(np.concatenate([self._sum[np.newaxis], outcomes]), axis=0)
-        self.rounds += len(outcomes)
-        while len(self._ring) < min(self.rounds, MAX_RECENT):
-            self._ring = np.concatenate([self._ring, self._ring])
-        recent = outcomes[-MAX_RECENT:]
-        self._ring[np.arange(self.rounds - len(recent), self.rounds) % MAX_RECENT] = recent
+        self._append_all(outcomes)
         self._sum[:] = sums[-1]
 
 
@@ -730,8 +740,9 @@ class ForecastRecord(Recent):
             labels_of_models = self._labels_of(points).reshape(len(labels), len(self.models), -1)
             labels = np.concatenate([labels, labels_of_models], axis=1)
         self._noted = []
-        for labels_of_round in labels:
-            self.add(labels_of_round, self.models)
+        if not self.rounds:
+            super().__init__(labels.shape[1:])
+        self._append_all(labels)
 
     def last(self, count: int = 1) -> Array:
         self._add_noted()

@@ -141,8 +141,8 @@ class Draws(Checkpointable):
 
     def add(self, occupancy: Array, losses: Array, mass: Array) -> None:
         """Add a round: probabilities and losses of rows (R,), probabilities of the draw (m,)."""
-        for draws, first_row in zip(self.groups, self._first_rows, strict=True):
-            draws.add(occupancy, losses, first_row)
+        for first_row, (ends, far, pairs) in zip(self._first_rows, self._arrays, strict=True):
+            _add_draw(occupancy, losses, first_row, ends, far, pairs)
         _add_draw_of_anybody(mass, self._of_anybody)
 
     def of_anybody(self, width: Array) -> Array:

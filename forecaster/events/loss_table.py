@@ -266,13 +266,8 @@ def played_of(
         play_chance = chance_per_point.sum(0)
         chance_weighted_points = chance_per_point.T @ points  # (R, n) E[q p]
         bias = chance_weighted_points - np.outer(play_chance, statistics)
-    return Played(
-        play_chance,
-        bias,
-        (points, mass, statistics),
-        realised_losses,
-        reference_is_trusted=reference_is_trusted,
-    )
+    distribution = (points, mass, statistics)
+    return Played(play_chance, bias, distribution, realised_losses, None, reference_is_trusted)
 
 
 @compiled()
