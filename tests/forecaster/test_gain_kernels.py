@@ -176,15 +176,21 @@ def test_losses_that_cannot_fall_short_of_expectations_do_not_surprise() -> None
 
 
 @pytest.mark.parametrize("squared", [False, True])
+@pytest.mark.parametrize("first_row", [0, 2])
 @pytest.mark.parametrize("rows", [1, 6])
-def test_a_round_is_added_to_the_sums_of_coordinates(rows: int, *, squared: bool) -> None:
+def test_a_round_is_added_to_the_sums_of_coordinates(
+    rows: int, first_row: int, *, squared: bool
+) -> None:
+    """The events have some of the rows of the game's table, from the first on."""
     rng = stream(10, "sums of coordinates")
-    chance = rng.dirichlet(np.ones(rows))
-    chance[0] = 0.0  # its bias is not read
-    bias_of_round = rng.normal(size=(rows, COORDINATES))
+    chance_in_table = rng.dirichlet(np.ones(first_row + rows + 1))
+    chance_in_table[first_row] = 0.0  # its bias is not read
+    bias_in_table = rng.normal(size=(first_row + rows + 1, COORDINATES))
     statistics = rng.random(COORDINATES)
     sums = rng.random((4, rows, COORDINATES))
     occupancy = rng.random(rows)
+    chance = chance_in_table[first_row : first_row + rows]
+    bias_of_round = bias_in_table[first_row : first_row + rows]
     happens = chance[:, np.newaxis] > 0.0
     gain = np.where(happens, bias_of_round, 0.0)
     sizes = gain**2 if squared else np.abs(gain)
@@ -194,8 +200,8 @@ def test_a_round_is_added_to_the_sums_of_coordinates(rows: int, *, squared: bool
 
     bias, variation, squares, predicted_sums = sums
     decision_events.add_round(
-        bias, variation, squares, occupancy, predicted_sums, bias_of_round, chance, statistics,
-        squared,
+        bias, variation, squares, occupancy, predicted_sums, bias_in_table, chance_in_table,
+        first_row, statistics, squared,
     )  # fmt: skip
 
     assert sums == pytest.approx(expected, abs=1e-15)

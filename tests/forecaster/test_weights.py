@@ -14,6 +14,7 @@ from weights_by_definition import adaptive_weights
 from regretless.forecaster import DecisionSwap
 from regretless.forecaster import weights as rules
 from regretless.forecaster.mixture_of_rates import COSTS, RATES
+from regretless.forecaster.reference import Band
 from regretless.forecaster.switch_test import SwitchTest
 from regretless.forecaster.weights import REMAINDER, SecondOrderWeights
 from regretless.market.core.arrays import Array
@@ -171,6 +172,23 @@ def test_exponents_of_one_sign_are_those_of_the_gain_itself(band_factor: float) 
     expected = [np.maximum(regret + step, 0.0) ** 2 / (3 * (variation + 1)) for step in (1, -1)]
     assert exponents == pytest.approx(np.array(expected), rel=1e-12)
     assert largest == exponents[0].max()
+
+
+@pytest.mark.parametrize("rule", list(map(rules.rule_of, rules.RULES)))
+@pytest.mark.parametrize("band_factor", [0.0, 0.7])
+def test_weights_of_events_that_are_alone_are_those_of_both_signs_by_their_sum(
+    rule: rules.WeightRule, band_factor: float
+) -> None:
+    rng = stream(6, "weights that are alone")
+    gain = 5 * rng.normal(size=(4, 3))
+    variation = 20 * rng.random((4, 3))
+    moment = rules.Moment(9, 24, Band(band_factor))
+
+    weights = rule.normalised(gain, variation, moment)
+
+    weighed_of_signs = rule.weigh(gain, variation, moment, both_signs=True)
+    signed_weights, total = weighed_of_signs.relative_to(weighed_of_signs.largest_exponent)
+    assert weights == pytest.approx(signed_weights / total, abs=1e-15)
 
 
 @pytest.mark.parametrize("horizon", [None, 400])
