@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 from regretless.agents.utilities import forms
 from regretless.agents.utilities.forms import CES, CobbDouglas, Leontief, Newsvendor
 from regretless.agents.utilities.populations import Population
+from regretless.agents.utilities.trading import _write_depositor_losses
 from regretless.market import register
 from regretless.market.core.arrays import Array
 from regretless.market.losses import Loss, unique_losses
@@ -214,6 +215,17 @@ def test_depositors_gain_what_the_bank_has_left() -> None:
     gains = utility_in_own_units(depositor_loss(), SHARE_THAT_LEAVES[:, None])[:, 0]
     expected = [payments_of_the_bank(share) for share in SHARE_THAT_LEAVES]
     assert gains == pytest.approx(np.array(expected), abs=1e-12)
+
+
+def test_losses_of_depositors_are_what_the_greatest_payment_leaves_of_it() -> None:
+    """Of the coordinate that counts the share who leave."""
+    outcomes = np.column_stack([np.full(len(SHARE_THAT_LEAVES), 0.9), SHARE_THAT_LEAVES])
+    losses = np.empty((len(outcomes), 1, 2))
+
+    _write_depositor_losses(outcomes, 1, EARLY, LATE, losses)
+
+    payments = np.array([payments_of_the_bank(share) for share in SHARE_THAT_LEAVES])
+    assert losses[:, 0] == pytest.approx(1 - payments / LATE, abs=1e-12)
 
 
 def test_a_depositor_leaves_exactly_if_so_many_others_leave_that_the_bank_fails() -> None:

@@ -191,6 +191,38 @@ def test_weights_of_events_that_are_alone_are_those_of_both_signs_by_their_sum(
     assert weights == pytest.approx(signed_weights / total, abs=1e-15)
 
 
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_second_order_weights_of_a_sign_are_added_to_those_of_the_other(sign: float) -> None:
+    """Relative to an exponent, with a band; one expert is so far behind that it has no weight."""
+    rng = stream(5, "second-order weights")
+    gain = np.append(5 * rng.normal(size=8), -sign * 1e6)
+    width_of_band = rng.random(9)
+    variation = 20 * rng.random(9)
+    other_sign = rng.normal(size=9)
+    signed = other_sign.copy()
+
+    total = rules.add_second_order_weights(gain, width_of_band, variation, sign, 0.5, 2.0, signed)
+
+    exponents = RATES * (sign * gain - width_of_band)[:, None] - COSTS * variation[:, None]
+    weights = 0.5 * (RATES * np.exp(exponents - 2.0)).sum(1)
+    assert total == pytest.approx(weights.sum(), rel=1e-12)
+    assert signed == pytest.approx(other_sign + sign * weights, rel=1e-12)
+
+
+def test_exponential_weights_of_both_signs_are_relative_to_an_exponent() -> None:
+    rng = stream(6, "exponential weights")
+    bias = 5 * rng.normal(size=8)
+    width_of_band = rng.random(8)
+    weights = np.empty(8)
+
+    total = rules.signed_exponential_weights(bias, width_of_band, 0.4, 2.0, 0.5, weights)
+
+    positive = 0.5 * np.exp(0.4 * (bias - width_of_band) - 2.0)
+    negative = 0.5 * np.exp(0.4 * (-bias - width_of_band) - 2.0)
+    assert total == pytest.approx((positive + negative).sum(), rel=1e-12)
+    assert weights == pytest.approx(positive - negative, rel=1e-12)
+
+
 @pytest.mark.parametrize("horizon", [None, 400])
 def test_exponential_weights_are_those_printed(horizon: int | None) -> None:
     bias = np.random.default_rng(0).uniform(-20, 20, (4, 3))
