@@ -217,3 +217,74 @@ def test_no_compiled_function_is_a_generator() -> None:
 def test_a_compiled_function_has_a_docstring() -> None:
     for name, function in compiled_functions().items():
         assert ast.get_docstring(function), name
+
+
+def names_that_tests_use() -> set[str]:
+    """Return dotted names, without ``regretless``, that tests import or find in what they import.
+
+    ``from regretless.market import records`` and ``records.one_hot`` are ``market.records`` and
+    ``market.records.one_hot``.
+    """
+    used = set()
+    for path in Path(__file__).parent.rglob("test_*.py"):
+        imported = {}
+        attributes = []
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and node.module is not None:
+                for alias in node.names:
+                    full_name = f"{node.module}.{alias.name}"
+                    imported[alias.asname or alias.name] = full_name.removeprefix("regretless.")
+            elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+                attributes.append((node.value.id, node.attr))
+        used |= set(imported.values())
+        used |= {f"{imported[name]}.{attr}" for name, attr in attributes if name in imported}
+    return used
+
+
+def names_within(node: ast.AST) -> set[str]:
+    """Return every name in a piece of code, attributes included."""
+    names = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
+    return names | {part.attr for part in ast.walk(node) if isinstance(part, ast.Attribute)}
+
+
+def test_a_test_names_each_compiled_function_or_what_calls_it() -> None:
+    """A kernel is compared with a plain reference in NumPy, by its own name or its caller's.
+
+    That a test compares anything is for a reader to see; here a kernel is found that no test can
+    have thought of. A caller is a class or function that tests name, or a function that is found
+    by its own caller: another kernel, or a function of the same module.
+    """
+    used = names_that_tests_use()
+    kernels = compiled_functions()
+    definitions = {}
+    definitions_by_name = defaultdict(list)
+    for module, tree in TREES.items():
+        for node in tree.body:
+            if isinstance(node, ast.FunctionDef | ast.ClassDef):
+                definitions[f"{module}.{node.name}"] = node
+                definitions_by_name[node.name].append(f"{module}.{node.name}")
+    functions = {name for name, node in definitions.items() if isinstance(node, ast.FunctionDef)}
+    modules_seen = {module: imported_modules(module) | {module} for module in TREES}
+
+    def is_used(full_name: str) -> bool:
+        """Say whether tests name it in its module, or in a package that offers it."""
+        module, _, name = full_name.rpartition(".")
+        parts = module.split(".")
+        packages = [".".join(parts[:size]) for size in range(1, len(parts) + 1)]
+        return any(f"{package}.{name}" in used for package in packages)
+
+    found = {full_name for full_name in definitions if is_used(full_name)}
+    waiting = list(found)
+    while waiting:
+        caller = waiting.pop()
+        module = caller.rpartition(".")[0]
+        for name in names_within(definitions[caller]):
+            for callee in definitions_by_name[name]:
+                module_of_callee = callee.rpartition(".")[0]
+                is_in_sight = module_of_callee in modules_seen[module]
+                is_function_of_module = callee in functions and module_of_callee == module
+                passes_on = callee in kernels or is_function_of_module
+                if is_in_sight and passes_on and callee not in found:
+                    found.add(callee)
+                    waiting.append(callee)
+    assert set(kernels) - found == set()
