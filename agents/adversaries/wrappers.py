@@ -32,6 +32,7 @@ from regretless.agents.parameters import check_int
 from regretless.market import register
 from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Checkpointable
+from regretless.market.core.compiled import compiled
 from regretless.market.core.errors import UserError, brief
 from regretless.market.core.randomness import stream
 from regretless.market.game.adversary_view import sight_of, translated_view
@@ -353,11 +354,34 @@ class Confined(Checkpointable, Adversary):
     def _moved_inside(self, distribution: OutcomeDistribution) -> OutcomeDistribution:
         """Return a distribution with its outcomes moved into the space."""
         committed_outcomes = distribution.points  # (m, d)
+        support = self.support
+        # The support lies in the space; moving it again could change the last bit of a number.
+        if support is not None and _are_rows(committed_outcomes, np.asarray(support, np.float64)):
+            return distribution
         outcomes_in_space = self.space.move_inside(committed_outcomes)
-        if self.support is not None:
-            # The support lies in the space; moving it again could change the last bit of a number.
-            is_in_support = (committed_outcomes[:, None] == self.support).all(2).any(1)
+        if support is not None:
+            is_in_support = (committed_outcomes[:, None] == support).all(2).any(1)
             outcomes_in_space = np.where(
                 is_in_support[:, None], committed_outcomes, outcomes_in_space
             )
         return OutcomeDistribution(outcomes_in_space, distribution.weights)
+
+
+@compiled()
+def _are_rows(outcomes: Array, table: Array) -> bool:
+    """Whether each of ``outcomes`` (m, d) is a row of a ``table`` (n, d) (compiled)."""
+    n_coordinates = outcomes.shape[1]
+    if table.shape[1] != n_coordinates:
+        return False
+    for i in range(len(outcomes)):
+        is_row = False
+        for j in range(len(table)):
+            n_equal = 0
+            while n_equal < n_coordinates and outcomes[i, n_equal] == table[j, n_equal]:
+                n_equal += 1
+            if n_equal == n_coordinates:
+                is_row = True
+                break
+        if not is_row:
+            return False
+    return True
