@@ -174,7 +174,7 @@ class Context:
     ) -> None:
         fields = self.__dict__
         fields["names"] = names
-        fields["values"] = frozen(values)
+        fields["values"] = values if values is NO_VALUES else frozen(values)
         fields["logged"] = logged
         fields["index"] = index
         fields["own"] = {} if own is None else own
@@ -301,7 +301,8 @@ class Forecast:
     @property
     def statistics(self) -> Array:
         """The prediction that is broadcast (n,)."""
-        return np.asarray(self.mixture.points[self.index])
+        prediction: Array = self.mixture.points[self.index]
+        return prediction
 
     @property
     def label(self) -> Array | None:
@@ -449,7 +450,8 @@ class OutcomeDistribution:
 
     def draw(self, rng: np.random.Generator) -> Array:
         """Draw one outcome (d,)."""
-        return np.asarray(self.points[draw_index(self.weights, rng)])
+        outcome: Array = self.points[draw_index(self.weights, rng)]
+        return outcome
 
 
 @dataclass(frozen=True, eq=False, init=False)

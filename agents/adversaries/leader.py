@@ -86,6 +86,10 @@ class LinearPayoff(Payoff):
         payoff_per_action = outcomes @ self.weights.T + self.offset  # (m, A)
         return repeated(payoff_per_action, len(loss))
 
+    def values_of_all(self, outcome: Array) -> Array:
+        payoff_per_action: Array = outcome @ self.weights.T + self.offset
+        return payoff_per_action
+
     def range(self) -> tuple[float, float]:
         """Return the least and the most that it is at a corner of the cube."""
         lowest = self.offset + np.minimum(self.weights, 0).sum(1)
@@ -197,7 +201,14 @@ class Leader(Checkpointable, Adversary):
 
     def _pay_at(self, outcomes: Array) -> list[Array]:
         """Return what outcomes (m, d) pay (m, K, A), against each of the followers."""
-        return [self.payoff.values(follower.loss, outcomes) for follower in self.followers]
+        payoff_tables = []
+        for follower in self.followers:
+            payoffs = np.asarray(self.payoff.values(follower.loss, outcomes), dtype=np.float64)
+            shape = (len(outcomes), *follower.loss.offset.shape)
+            if payoffs.shape != shape:  # the kernel that reads them checks no index
+                payoffs = np.broadcast_to(payoffs, shape)
+            payoff_tables.append(payoffs)
+        return payoff_tables
 
     def worth(self, play: Sequence[Array | None], outcomes: Array | None = None) -> Array:
         """Return the payoff per agent (m,) of each outcome of the support against mixed strategies.
@@ -218,8 +229,10 @@ class Leader(Checkpointable, Adversary):
         for strategy, payoffs, follower in zip(play, payoff_tables, self.followers, strict=True):
             if strategy is None:
                 continue
-            counts = follower.counts
-            total_payoff += np.einsum("mka,ka->m", payoffs, strategy * counts[:, None])
+            probabilities = np.asarray(strategy, dtype=np.float64)
+            if probabilities.shape != payoffs.shape[1:]:
+                probabilities = np.broadcast_to(probabilities, payoffs.shape[1:])
+            _add_worth(payoffs, probabilities, follower.counts, total_payoff)
             n_agents += follower.agents
         if n_agents == 0.0:
             raise UserError(
@@ -230,6 +243,31 @@ class Leader(Checkpointable, Adversary):
     def best(self, worth: Array) -> Array:
         """Return the first outcome (d,) of the support whose worth (m,) is the greatest."""
         return np.asarray(self.support[first_best(worth)])
+
+
+@compiled()
+def _add_worth(payoffs: Array, strategy: Array, counts: Array, worth: Array) -> None:
+    """Add to the worth of each outcome what the agents of a cohort pay there (compiled).
+
+        worth_i += sum_k n_k sum_a q_ka u_ika
+
+    Parameters
+    ----------
+    payoffs : array (m, K, A)
+        u, of each outcome i against each action a of each row k.
+    strategy : array (K, A)
+        q, the mixed strategy of each row.
+    counts : array (K,)
+        n, how many agents each row stands for.
+    worth : array (m,)
+        Added to in place.
+    """
+    for i in range(len(payoffs)):
+        paid = 0.0
+        for k in range(len(strategy)):
+            for a in range(strategy.shape[1]):
+                paid += payoffs[i, k, a] * (strategy[k, a] * counts[k])
+        worth[i] += paid
 
 
 @compiled()

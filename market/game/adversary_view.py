@@ -40,7 +40,7 @@ from regretless.market.game.protocols import (
     Payoff,
     depends_on_losses_alone,
 )
-from regretless.market.game.seats import is_taking_part, present_cohorts
+from regretless.market.game.seats import is_taking_part
 from regretless.market.numerics.exact_sum import split
 from regretless.market.records import (
     CERTAIN,
@@ -222,11 +222,22 @@ def summed(
     personal, no functions of the outcome, who is paid the followers' loss is paid what the market
     charged.
     """
-    # Rows: the two numbers whose sum is exact. Columns: agents, what they paid, play by action.
-    sums = {cohort.name: np.zeros((2, 2 + cohort.loss.actions)) for cohort in cohorts}
-    for cohort_index, cohort, decision, losses in present_cohorts(cohorts, played):
+    paid_by_all: Array | None = None  # for each action, whoever the followers are
+    if payoff is not None:
+        paid_by_all = payoff.values_of_all(played.outcome)
+    sums: dict[str, Array] = {}
+    for cohort_index, cohort in enumerate(cohorts):
+        # Rows: the two numbers whose sum is exact. Columns: agents, what they paid, play by action.
+        sums_of_cohort = np.zeros((2, 2 + cohort.loss.actions))
+        sums[cohort.name] = sums_of_cohort
+        decision = played.decisions[cohort_index]
+        losses = played.losses[cohort_index]
+        if decision is None or losses is None:  # nobody was there
+            continue
         values = NOTHING_PAID
-        if payoff is not None:
+        if paid_by_all is not None and len(paid_by_all) == losses.shape[1]:
+            values = paid_by_all[np.newaxis]
+        elif payoff is not None:
             if losses_are_personal:
                 is_paid_as_charged = depends_on_losses_alone(payoff)  # what the market charged
             else:
@@ -247,7 +258,7 @@ def summed(
             counts = np.bincount(rows, multiplicity, minlength=len(losses))
             agents_of_row = counts.astype(np.float64)
         strategies, choices = strategies_or_choices(decision)
-        _add_play(strategies, choices, values, agents_of_row, sums[cohort.name])
+        _add_play(strategies, choices, values, agents_of_row, sums_of_cohort)
     return sums
 
 
@@ -304,8 +315,8 @@ def _add_play(
     choices : int array (K,), or empty
         The action of each row, -1 for an absent one; they stand in place of ``strategies`` unless
         they are empty.
-    values : array (K, A), or empty
-        What an agent of each row pays for each action; empty for nothing.
+    values : array (K, A) or (1, A), or empty
+        What an agent of each row, or of all rows, pays for each action; empty for nothing.
     agents_of_row : array (K,)
         How many agents of each row were there.
     sums : array (2, 2 + A)
@@ -315,11 +326,12 @@ def _add_play(
         agents = agents_of_row[k]
         sums[0, 0] += agents
         if len(values):
+            row = k if len(values) > 1 else 0
             paid = 0.0
             if not len(choices):
-                paid = _expected_payment(strategies[k], values[k])
+                paid = _expected_payment(strategies[k], values[row])
             elif choices[k] >= 0:
-                paid = values[k, choices[k]]
+                paid = values[row, choices[k]]
             coarse, fine = split(paid)
             sums[0, 1] += agents * coarse
             sums[1, 1] += agents * fine

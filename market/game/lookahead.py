@@ -35,6 +35,7 @@ from regretless.market.core.fixed import Fixed
 from regretless.market.core.own_code import read_only
 from regretless.market.core.plain_copy import NotPlainError, plain_copy
 from regretless.market.core.randomness import stream
+from regretless.market.game.attendance import ALWAYS
 from regretless.market.game.seats import Seat
 from regretless.market.losses.basis import Basis
 from regretless.market.records import NO_DEVIATIONS, Context, Mixture
@@ -68,10 +69,13 @@ def strategies_of_play(view: GameView, mixtures: Sequence[Mixture], context: Con
         if not cohort.foreseeable:
             strategies.append(None)
             continue
-        present_rows = seat.attendance.present_rows(view.rounds)
+        present_rows = None  # nobody enters or leaves
+        if seat.attendance is not ALWAYS:
+            present_rows = seat.attendance.present_rows(view.rounds)
         if present_rows is None or present_rows.any():
             planned = cohort.strategy(mixtures[cohort.block], context)
-            planned = seat.deviations.apply_to_strategy(planned, context)
+            if seat.deviations is not NO_DEVIATIONS:
+                planned = seat.deviations.apply_to_strategy(planned, context)
             if present_rows is not None:
                 planned = np.where(present_rows[:, None], planned, 0.0)
             strategies.append(read_only(planned))

@@ -188,8 +188,12 @@ class Payoff(ABC):
     def __init_subclass__(cls) -> None:
         """Take a class that writes ``values`` of its own for one that pays something else."""
         super().__init_subclass__()
-        if "values" in vars(cls) and "is_loss" not in vars(cls):
+        if "values" not in vars(cls):
+            return
+        if "is_loss" not in vars(cls):
             cls.is_loss = False
+        if "values_of_all" not in vars(cls):
+            cls.values_of_all = Payoff.values_of_all  # type: ignore[method-assign]
 
     @abstractmethod
     def values(self, loss: Loss, outcomes: Array) -> Array:
@@ -197,6 +201,13 @@ class Payoff(ABC):
 
         ``loss`` is a stack of K losses, ``outcomes`` (m, d).
         """
+
+    def values_of_all(self, outcome: Array) -> Array | None:
+        """Return what each action pays at an outcome (d,), whoever the follower is: (A,).
+
+        None where it depends on the follower, as by default.
+        """
+        return None
 
     def keys(self) -> dict[str, object] | None:
         """Return it as a table of a scenario's adversary; None where no table can say it."""

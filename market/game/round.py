@@ -61,6 +61,7 @@ from regretless.market.game.protocols import Adversary, Cohort, Forecaster, Fore
 from regretless.market.game.seats import Seat, actions_of_agents
 from regretless.market.losses.basis import Basis
 from regretless.market.records import (
+    NO_VALUES,
     Context,
     Decision,
     Ensemble,
@@ -441,7 +442,7 @@ def _offer(game: Game) -> Round:
         method_name = name_of(game.adversary.context)
         raise UserError(f"{method_name} returned {brief(context)}; return a Context")
     mixtures = [block.mixture(context) for block in game.blocks]
-    return Round(game.history.rounds, context, tuple(mixtures))
+    return Round(game.history.rounds, context, tuple(mixtures), outcome=NO_VALUES)
 
 
 def _commit_and_draw(game: Game, current: Round) -> Round:

@@ -13,13 +13,15 @@ from small_scenarios import TomlTable, cohort_table, make_scenario, play_to_end
 from regretless import MarketModel, OutcomeDistribution, UserError, swap_regret
 from regretless.agents import adversaries
 from regretless.agents.adversaries.leader import RELATIVE_TIE, first_best
-from regretless.agents.adversaries.nature import IID, MAX_SINGLE_DRAWS
+from regretless.agents.adversaries.nature import IID, MAX_SINGLE_DRAWS, Unchanging
+from regretless.agents.adversaries.wrappers import Confined
 from regretless.market.core import checkpoint
 from regretless.market.core.arrays import Array
 from regretless.market.core.randomness import generator_state, stream
 from regretless.market.game.protocols import Adversary, Follower
 from regretless.market.game.round import play_round
 from regretless.market.losses import Linear
+from regretless.market.losses.outcome_spaces import Box
 from regretless.market.losses.separable import SeparablePower
 from regretless.market.records import AdversaryView, Context, Forecast, History, Round
 
@@ -409,6 +411,55 @@ def test_a_leader_that_does_not_declare_losses_is_told_to_when_it_values_play() 
         leader.worth([np.full((1, 2), 0.5)])
 
 
+def leader_of_two_kinds_of_followers() -> adversaries.Myopic:
+    """Return a leader of three outcomes who has met two agents in two rows, and five in one."""
+    leader = adversaries.Myopic(2, np.random.default_rng(0), support=[[1, 0], [0, 1], [0.5, 0.25]])
+    two_losses = Linear([[[0.5, 0.3], [0.1, 0.8]], [[0.2, 0.3], [0.9, 0.4]]])
+    one_loss = Linear([[[0.7, 0.1], [0.3, 0.6]]])
+    five_agents = Follower("five", one_loss, np.zeros(1, dtype=np.intp), np.array([5]))
+    leader.meet([Follower("two", two_losses, np.array([1, 0])), five_agents])
+    return leader
+
+
+def test_the_worth_of_an_outcome_is_the_mean_over_agents_of_what_they_pay() -> None:
+    leader = leader_of_two_kinds_of_followers()
+    of_two = np.array([[0.25, 0.75], [1.0, 0.0]])
+    of_five = np.array([[0.4, 0.6]])
+    two, five = leader.followers
+    paid_by_two = (two.loss.losses(leader.support) * of_two).sum((1, 2))
+    paid_by_five = 5 * (five.loss.losses(leader.support) * of_five).sum((1, 2))
+    expected = (paid_by_two + paid_by_five) / 7
+    np.testing.assert_allclose(leader.worth([of_two, of_five]), expected, rtol=1e-14)
+    np.testing.assert_allclose(leader.worth([None, of_five]), paid_by_five / 5, rtol=1e-14)
+
+
+def test_the_worth_of_play_with_another_number_of_actions_is_refused() -> None:
+    leader = leader_of_two_kinds_of_followers()
+    with pytest.raises(ValueError, match="could not be broadcast"):
+        leader.worth([np.full((2, 3), 1 / 3), None])
+
+
+class HalfCube(Box):
+    """The outcomes up to one half, to which others are moved by halving them."""
+
+    def move_inside(self, u: ArrayLike) -> Array:
+        return np.asarray(u, dtype=np.float64) / 2
+
+
+@pytest.mark.parametrize(
+    ("outcome", "moved"), [([0.25, 0.5], [0.25, 0.5]), ([1, 0.5], [0.5, 0.25])]
+)
+def test_an_outcome_is_moved_into_a_space_unless_its_support_lists_it(
+    outcome: list[float], moved: list[float]
+) -> None:
+    unchanging = Unchanging(2, np.random.default_rng(0), value=outcome)
+    confined = Confined(
+        unchanging, HalfCube([0, 0], [1, 1]), support=np.array([[0, 0], [0.25, 0.5]])
+    )
+    committed = confined.commit(Context(), History(2), AdversaryView())
+    assert committed.points.tolist() == [moved]
+
+
 def test_a_coalition_sees_what_any_of_its_members_sees() -> None:
     coalition = coalition_of_a_committer_and_a_myopic_leader()
     assert coalition.sees == {"history", "mixture", "play", "losses"}
@@ -547,6 +598,13 @@ def test_outcomes_of_nature_are_those_of_one_draw_from_beta_distributions(outcom
         outcome = nature.outcome(History(outcomes), AdversaryView())
         drawn = same_stream.beta(np.full(outcomes, 5 * 0.3), np.full(outcomes, 5 * (1 - 0.3)))
         assert outcome.tobytes() == drawn.tobytes()
+
+
+def test_each_outcome_of_nature_is_drawn_about_its_own_mean() -> None:
+    means = np.array([0.2, 0.5, 0.7])
+    nature = IID(3, np.random.default_rng(4), mean=means, concentration=5.0)
+    drawn = np.random.default_rng(4).beta(5 * means, 5 * (1 - means))
+    assert nature.outcome(History(3), AdversaryView()).tobytes() == drawn.tobytes()
 
 
 def test_who_passes_on_what_was_played_learns_where_the_other_one_does() -> None:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from regretless import OutcomeDistribution, UserError, load
-from regretless.agents.adversaries.leader import ZeroSum
+from regretless.agents.adversaries.leader import LinearPayoff, ZeroSum
 from regretless.market.core.arrays import Array
 from regretless.market.game.adversary_view import summed
 from regretless.market.game.protocols import Payoff
@@ -127,6 +127,26 @@ def test_who_writes_a_payoff_of_its_own_is_paid_that() -> None:
     paid_once = summed(ZeroSum(), game.cohorts, played)[cohort.name][:, 1].sum()
     paid_twice = summed(PaidTwiceTheLosses(), game.cohorts, played)[cohort.name][:, 1].sum()
     assert paid_twice == pytest.approx(2 * paid_once)
+
+
+class PaidTwiceByWeights(LinearPayoff):
+    """Pays twice what its weights say, and nothing else of it is written anew."""
+
+    def values(self, loss: Loss, outcomes: Array) -> Array:
+        return 2 * super().values(loss, outcomes)
+
+
+def test_what_is_paid_whoever_the_followers_are_is_what_each_cohort_is_asked_for() -> None:
+    game = load("cartel", rounds=1).build(seed=1).game
+    played = play_round(game)
+    weights = np.arange(12.0).reshape(4, 3)
+    sums = summed(LinearPayoff(weights, [1, 0, 2, 0]), game.cohorts, played)
+    sums_of_twice = summed(PaidTwiceByWeights(weights, [1, 0, 2, 0]), game.cohorts, played)
+    assert len(sums) == 2
+    for name, sums_of_cohort in sums.items():
+        paid = sums_of_cohort[:, 1].sum()
+        assert paid > 0
+        assert sums_of_twice[name][:, 1].sum() == pytest.approx(2 * paid, rel=1e-12)
 
 
 def test_outcomes_in_a_table_of_tables_are_refused() -> None:
