@@ -9,7 +9,7 @@ discounted ridge regression
 
 The ridge stands outside of what is forgotten: where the features do not move for long, G fades in
 the other directions and the coefficients go to 0 there; nothing winds up. A round needs f W alone,
-which is one symmetric system.
+which is one symmetric system, (G + rho I) w = f, and the forecast 1/2 + w C.
 
 **Columns** are learned as they come. Every one enters as a number, standardised by its own mean and
 deviation so far and clipped. A column whose values have all been integers, and not many different
@@ -38,7 +38,6 @@ MAX_DEVIATIONS = 3.0  # deviations
 LARGEST_VALUE = 1e100  # beyond which a value is not told apart
 MAX_FEATURES = 64  # features of each kind: of the past, of the context
 MAX_SEASON = 10_000  # rounds
-ONE = np.ones(1)
 
 
 class Columns(Checkpointable):
@@ -68,9 +67,9 @@ class Columns(Checkpointable):
             deviation = (squares / count) ** 0.5
             if deviation > 0:
                 row[feature] = min(max((value - mean) / deviation, -MAX_DEVIATIONS), MAX_DEVIATIONS)
-            level = self._levels.get(name, {}).get(key)
-            if level is not None:
-                row[level] = 1.0
+            levels = self._levels.get(name)
+            if levels is not None and key in levels:
+                row[levels[key]] = 1.0
         return row
 
     def learn(self, named: Mapping[str, float]) -> Indices | None:
@@ -150,21 +149,135 @@ def _add_to_cross(row: Array, statistics: Array, forgetting: float, cross: Array
 
 
 @compiled()
-def _write_with_ridges(grams: Array, ridges: Array, systems: Array) -> None:
-    """Write G + rho I (S, k, k) of regressions with ridges rho (S,) (compiled)."""
-    for system in range(grams.shape[0]):
-        for i in range(grams.shape[1]):
-            for j in range(grams.shape[2]):
-                systems[system, i, j] = grams[system, i, j]
-            systems[system, i, i] += ridges[system]
+def _write_row(lagged_outcomes: Array, encoded: Array, row: Array) -> None:
+    """Write f, a round's features: a one, its lags and what is known of its context (compiled).
+
+    Parameters
+    ----------
+    lagged_outcomes : array (L, d)
+        Outcomes of the past less one half, in the order of the lags.
+    encoded : array (c,)
+        Features of the context (``Columns``).
+    row : array (1 + L d + c,)
+        f; written. ValueError if it has room for another number of features.
+    """
+    if row.shape[0] != 1 + lagged_outcomes.size + encoded.shape[0]:
+        raise ValueError("a regression has another number of features than its past and columns")
+    row[0] = 1.0
+    n_written = 1
+    for lag in range(lagged_outcomes.shape[0]):
+        for i in range(lagged_outcomes.shape[1]):
+            row[n_written] = lagged_outcomes[lag, i]
+            n_written += 1
+    for feature in range(encoded.shape[0]):
+        row[n_written + feature] = encoded[feature]
 
 
 @compiled()
-def _make_room(past: Array, position: int) -> None:
-    """Move the rows of ``past`` (L, d) from a position on down by one, in place (compiled)."""
+def _learn_row(
+    lagged_outcomes: Array, encoded: Array, forgetting: Array, row: Array, grams: Array
+) -> None:
+    """Write f of a round, and add the round to G of discounted regressions (compiled).
+
+    The arrays are those of ``_write_row`` and of ``_add_to_grams``; ``row`` and ``grams`` are
+    written.
+    """
+    _write_row(lagged_outcomes, encoded, row)
+    _add_to_grams(row, forgetting, grams)
+
+
+@compiled(error_model="numpy")
+def _solve_systems(lagged_outcomes: Array, encoded: Array, grams: Array, ridges: Array) -> Array:
+    """Return w (S, k) with (G + rho I) w = f of the open round and each of S systems (compiled).
+
+    The matrix is positive definite, so that no pivot is sought: with U upper triangular and E the
+    diagonal of U, G + rho I = U' E^-1 U, whose rows come one after another,
+
+        U_i = (G + rho I)_i - sum_(p < i) (U_pi / U_pp) U_p,
+
+    and f becomes u = (U' E^-1)^-1 f on the way, which leaves U w = u. Up to rounding a feature may
+    be a combination of those before it, where rounds are few and the ridge is tiny: its pivot is
+    not positive, and its coefficient is 0.
+
+    Parameters
+    ----------
+    lagged_outcomes, encoded : array (L, d), (c,)
+        What f consists of (``_write_row``).
+    grams : array (S, k, k)
+        G, symmetric.
+    ridges : array (S,)
+        rho.
+    """
+    n_systems, n_features, _ = grams.shape
+    solutions = np.empty((n_systems, n_features))
+    row = np.empty(n_features)
+    _write_row(lagged_outcomes, encoded, row)
+    upper = np.empty((n_features, n_features + 1))  # U, and u behind it
+    inverse_pivots = np.empty(n_features)
+    for system in range(n_systems):
+        for i in range(n_features):
+            for j in range(i, n_features):
+                upper[i, j] = grams[system, i, j]
+            upper[i, i] += ridges[system]
+            upper[i, n_features] = row[i]
+            for p in range(i):
+                factor = upper[p, i] * inverse_pivots[p]
+                for j in range(i, n_features + 1):
+                    upper[i, j] -= factor * upper[p, j]
+            inverse_pivots[i] = 1.0 / upper[i, i] if upper[i, i] > 0.0 else 0.0
+        for i in range(n_features - 1, -1, -1):
+            remainder = upper[i, n_features]
+            for j in range(i + 1, n_features):
+                remainder -= upper[i, j] * solutions[system, j]
+            solutions[system, i] = remainder * inverse_pivots[i]
+    return solutions
+
+
+@compiled()
+def _write_forecast(solutions: Array, system: int, cross: Array, forecast: Array) -> None:
+    """Write 1/2 + w C of a regression (compiled).
+
+    Parameters
+    ----------
+    solutions : array (S, k)
+        w of all systems.
+    system : int
+        Which one the regression's is.
+    cross : array (k, n)
+        C.
+    forecast : array (n,)
+        Written.
+
+    Raises
+    ------
+    ValueError
+        If C is of another number of features than w.
+    """
+    if cross.shape[0] != solutions.shape[1]:
+        raise ValueError("a regression has another number of coefficients than of features")
+    forecast[:] = 0.0
+    for feature in range(cross.shape[0]):
+        for i in range(cross.shape[1]):
+            forecast[i] += solutions[system, feature] * cross[feature, i]
+    for i in range(cross.shape[1]):
+        forecast[i] += 0.5
+
+
+@compiled()
+def _put_into_past(observed: Array, position: int, past: Array) -> None:
+    """Put an outcome among the last ones, and move those from its position on down (compiled).
+
+    ``observed`` (d',) is the outcome, of which the first d numbers count, and ``past`` (L, d) the
+    outcomes less one half, changed in place; the oldest makes way. Behind the last ``position``
+    nothing is put.
+    """
+    if position >= past.shape[0]:
+        return
     for lag in range(past.shape[0] - 1, position, -1):
         for i in range(past.shape[1]):
             past[lag, i] = past[lag - 1, i]
+    for i in range(past.shape[1]):
+        past[position, i] = observed[i] - 0.5
 
 
 class LearnedRound(NamedTuple):
@@ -254,22 +367,19 @@ class Regressors(Checkpointable):
         self.grams = self.grams[kept].copy()
         self._solutions = None
 
-    def solution(self, x: object, ahead: int, system: int) -> Array:
-        """Open a round with this context, and return w (k,) with (G + rho I) w = f.
+    def solutions(self, x: object, ahead: int) -> Array:
+        """Open a round with this context, and return w (S, k), (G + rho I) w = f, of each system.
 
-        The same ``Context``, which does not change, is not opened again. The systems are solved
-        together: of one of them most of the time is NumPy's own before it begins.
+        The same ``Context``, which does not change, is not opened again.
         """
-        is_same_round = isinstance(x, Context) and x is self._context and ahead == self._ahead
         solutions = self._solutions
+        is_same_round = isinstance(x, Context) and x is self._context and ahead == self._ahead
         if solutions is None or not is_same_round:
             self.open_round(x, ahead)
-            systems = np.empty(self.grams.shape)
-            _write_with_ridges(self.grams, self._ridges, systems)
-            solved = np.linalg.solve(systems, self._row()[:, np.newaxis])  # (S, k, 1)
-            solutions = np.asarray(solved[:, :, 0], dtype=np.float64)
+            encoded = self.columns.encoded(self._open_features)
+            solutions = _solve_systems(self.lagged_outcomes, encoded, self.grams, self._ridges)
             self._solutions = solutions
-        return np.asarray(solutions[system])
+        return solutions
 
     def open_round(self, x: object, ahead: int) -> None:
         """Open a round that is so many rounds ``ahead`` of the next one."""
@@ -303,11 +413,12 @@ class Regressors(Checkpointable):
         width = self.past.shape[1]
         shape_of_lags = (len(self._affordable_lags(width)), width)
         if self.lagged_outcomes.shape != shape_of_lags:
-            # the round was opened before anything was known
+            # the round was opened before anything was known, or by a regression with other seasons
             self.lagged_outcomes = np.zeros(shape_of_lags)
         n_new, kept = self._learn_columns()
-        row = self._row()
-        _add_to_grams(row, self._forgetting, self.grams)
+        row = np.empty(self.grams.shape[1])
+        encoded = self.columns.encoded(self._open_features)
+        _learn_row(self.lagged_outcomes, encoded, self._forgetting, row, self.grams)
         self.add_to_past(observed, newer)
         self.rounds = round_index + 1
         self._last_learned = LearnedRound(row, n_new, kept)
@@ -317,6 +428,8 @@ class Regressors(Checkpointable):
         """Learn the open round's context; ``n_new`` and ``kept`` of a ``LearnedRound``."""
         n_columns_before = self.columns.size
         remaining = self.columns.learn(self._open_features)
+        if remaining is None and self.columns.size == n_columns_before:
+            return 0, None
         n_fixed = self.grams.shape[1] - n_columns_before
         n_columns_after = self.columns.size
         if remaining is not None:
@@ -332,19 +445,12 @@ class Regressors(Checkpointable):
 
     def add_to_past(self, observed: Array, newer: int) -> None:
         """Put an outcome (d,) among the last ones, behind the ``newer`` latest."""
-        position = newer  # the newest first
-        if position < len(self.past):
-            _make_room(self.past, position)
-            self.past[position] = observed[:MAX_FEATURES] - 0.5
+        _put_into_past(observed, newer, self.past)  # the newest first
         self._solutions = None
 
     def restore(self, state: dict[str, Any]) -> None:
         super().restore(state)
         self._solutions = None
-
-    def _row(self) -> Array:
-        encoded = self.columns.encoded(self._open_features)
-        return np.concatenate((ONE, self.lagged_outcomes.ravel(), encoded))
 
     def _positions_of_lags(self, width: int, ahead: int) -> list[int]:
         """Return where the lags are among the last outcomes, seen from the round that is asked."""
@@ -448,11 +554,17 @@ class LeastSquares(Model):
         self.regressors.open_round(x, self.ahead)
 
     def _predicted(self, x: object) -> Array:
+        prediction = np.empty(self.size)
+        self.write_prediction(x, prediction)
+        return prediction
+
+    def write_prediction(self, x: object, prediction: Array) -> None:
         if not self.time:
             self.open_round(x)
-            return np.full(self.size, 0.5)
-        solution = self.regressors.solution(x, self.ahead, self._system)
-        return np.asarray(0.5 + solution @ self._cross)
+            prediction[:] = 0.5
+            return
+        solutions = self.regressors.solutions(x, self.ahead)
+        _write_forecast(solutions, self._system, self._cross, prediction)
 
     def _learn(self, statistics: Array) -> None:
         observed = self._outcome
@@ -464,7 +576,8 @@ class LeastSquares(Model):
         if not self.time:
             n_features_before = len(learned.row) - learned.n_new
             self._cross = np.zeros((n_features_before, self.size))
-        self._cross = learned.rearranged(self._cross)
+        if learned.n_new or learned.kept is not None:
+            self._cross = learned.rearranged(self._cross)
         _add_to_cross(learned.row, statistics, self.forgetting, self._cross)
 
     def skip_round(self, x: object = None) -> None:

@@ -116,26 +116,64 @@ def test_a_round_of_a_regression_is_added_to_what_is_left_of_the_earlier_ones() 
     assert cross == pytest.approx(expected_cross, abs=1e-15)
 
 
-def test_the_ridge_is_added_to_the_diagonal_of_a_copy() -> None:
-    grams = stream(4, "regression").normal(size=(2, SIZE, SIZE))
+def grams_of(rows: Array) -> Array:
+    """Return G of all rows, and of the last half of them."""
+    last_half = rows[len(rows) // 2 :]
+    return np.stack([rows.T @ rows, last_half.T @ last_half])
+
+
+def test_systems_with_ridges_are_solved_for_the_features_of_the_round() -> None:
+    rng = stream(4, "regression")
+    lagged_outcomes = rng.normal(size=(2, 3))
+    encoded = rng.normal(size=4)
+    row = np.concatenate([[1.0], lagged_outcomes.ravel(), encoded])
+    grams = grams_of(rng.normal(size=(40, len(row))))
     ridges = np.array([0.5, 2.0])
     before = grams.copy()
 
-    systems = np.empty_like(grams)
+    solutions = least_squares._solve_systems(lagged_outcomes, encoded, grams, ridges)
 
-    least_squares._write_with_ridges(grams, ridges, systems)
-
-    assert np.array_equal(systems, before + ridges[:, None, None] * np.eye(SIZE))
+    for solution, gram, ridge in zip(solutions, grams, ridges, strict=True):
+        expected = np.linalg.solve(gram + ridge * np.eye(len(row)), row)
+        assert solution == pytest.approx(expected, rel=1e-12, abs=1e-15)
     assert np.array_equal(grams, before)
+
+
+def test_a_feature_that_repeats_another_up_to_rounding_leaves_finite_coefficients() -> None:
+    encoded = np.array([1.0, 1.0])
+    repeated = np.column_stack([np.ones(9), np.full(9, 0.1), np.full(9, 0.1)])
+    grams = grams_of(repeated)
+
+    solutions = least_squares._solve_systems(np.empty((0, 1)), encoded, grams, np.full(2, 1e-300))
+
+    assert np.isfinite(solutions).all()
+
+
+def test_a_regression_forecasts_what_its_coefficients_make_of_the_features() -> None:
+    rng = stream(5, "regression")
+    solutions = rng.normal(size=(2, SIZE))
+    cross = rng.normal(size=(SIZE, 3))
+    forecast = np.empty(3)
+
+    least_squares._write_forecast(solutions, 1, cross, forecast)
+
+    assert forecast == pytest.approx(0.5 + solutions[1] @ cross, abs=1e-14)
 
 
 def test_a_late_outcome_has_room_made_behind_the_newer_ones() -> None:
     past = np.array([[4.0], [3.0], [1.0]])
 
-    least_squares._make_room(past, 1)
-    past[1] = 2.5
+    least_squares._put_into_past(np.array([3.0]), 1, past)
 
     assert np.array_equal(past, [[4.0], [2.5], [3.0]])
+
+
+def test_an_outcome_that_is_older_than_all_that_are_kept_is_left_out() -> None:
+    past = np.array([[4.0], [3.0]])
+
+    least_squares._put_into_past(np.array([3.0]), 2, past)
+
+    assert np.array_equal(past, [[4.0], [3.0]])
 
 
 def test_a_context_is_checked_once() -> None:

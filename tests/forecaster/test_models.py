@@ -31,7 +31,7 @@ from regretless.forecaster.models.aggregate import (
     make_panel,
 )
 from regretless.forecaster.models.external import SHORT, OnlineModel, SeriesModel, adapted
-from regretless.forecaster.models.least_squares import Columns, Regressors
+from regretless.forecaster.models.least_squares import Columns, LearnedRound, Regressors
 from regretless.forecaster.models.outcomes import WINDOW, ColumnForecast
 from regretless.forecaster.models.simple import MAX_SEASONS
 from regretless.market import register
@@ -130,9 +130,16 @@ def test_an_aggregate_keeps_its_bound_against_every_model(stream: str, seed: int
 class RecordedRegressors(Regressors):
     """Show the features that were used last."""
 
-    def _row(self) -> Any:
-        self.used = super()._row()
-        return self.used
+    def solutions(self, x: object, ahead: int) -> Any:
+        solutions = super().solutions(x, ahead)
+        encoded = self.columns.encoded(self._open_features)
+        self.used = np.concatenate([[1.0], self.lagged_outcomes.ravel(), encoded])
+        return solutions
+
+    def learn(self, observed: Any, *, round_index: int, newer: int) -> LearnedRound:
+        learned = super().learn(observed, round_index=round_index, newer=newer)
+        self.used = learned.row
+        return learned
 
 
 class Recorded(LeastSquares):
