@@ -60,10 +60,11 @@ import numpy as np
 from regretless.forecaster.mixture_of_rates import RATES, greatest_gain, log_mixture
 from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Checkpointable
+from regretless.market.core.compiled import compiled
 
 FALSE_ALARMS = 0.01  # alpha: of the martingales of a run, and again of its bets
 GREATEST_SHARE = 0.9
-BET_SHARES = GREATEST_SHARE * 0.5 ** np.arange(7)  # h
+BET_SHARES = np.array([GREATEST_SHARE * 0.5**j for j in range(7)])  # h
 GREATEST_SURPRISE = 2.0  # s / m that counts
 DOUBTFUL_ROOTS = 1.5  # of V + 1, by which a regret is cause for doubt
 GRID_RATIO = 1.01  # between neighbouring variations at which ``reach`` is found
@@ -178,28 +179,38 @@ class Bets(Checkpointable):
 
     def add(self, surprise: float, *, turn: int = 0) -> bool:
         """Settle a round's bets at s_t / m_t; whether the turn's mean wealth exceeds its level."""
-        self.wealth[turn] = self._wealth_after(surprise, turn)
-        return self._convinces(self.wealth[turn])
+        log_wealth = self.wealth[turn]
+        log_mean_wealth = _settle_bets(log_wealth, BET_SHARES, float(surprise), log_wealth)
+        return log_mean_wealth > self.evidence
 
     def would_convince(self, surprise: float, *, turn: int = 0) -> bool:
         """Whether ``add`` would return True; no bet is settled."""
-        greatest_growth = math.log1p(GREATEST_SHARE * max(_payoff(surprise), 0.0))
-        if max(self.wealth[turn].tolist()) + greatest_growth <= self.evidence:
-            return False  # a mean is at most the greatest
-        return self._convinces(self._wealth_after(surprise, turn))
-
-    def _wealth_after(self, surprise: float, turn: int) -> Array:
-        """Return the logarithms (J,) of a turn's wealths once a round's bets are settled."""
-        return np.asarray(self.wealth[turn] + np.log1p(BET_SHARES * _payoff(surprise)))
-
-    def _convinces(self, log_wealth: Array) -> bool:
-        """Whether the mean of wealths, given by their logarithms (J,), exceeds its level."""
-        if max(log_wealth.tolist()) <= self.evidence:  # a mean is at most the greatest
-            return False
-        log_mean_wealth = np.logaddexp.reduce(log_wealth) - math.log(len(BET_SHARES))
-        return bool(log_mean_wealth > self.evidence)
+        log_wealth = self.wealth[turn]
+        after = np.empty(len(BET_SHARES))
+        return _settle_bets(log_wealth, BET_SHARES, float(surprise), after) > self.evidence
 
 
-def _payoff(surprise: float) -> float:
-    """Return what a bet of all wealth pays at a surprise s / m."""
-    return min(surprise, GREATEST_SURPRISE)
+@compiled()
+def _settle_bets(log_wealth: Array, shares: Array, surprise: float, after: Array) -> float:
+    """Settle a round's bets, and return the logarithm of the mean wealth after it (compiled).
+
+    Parameters
+    ----------
+    log_wealth : array (J,)
+        Logarithms of the wealths before the round.
+    shares : array (J,)
+        h, which share of each wealth is bet.
+    surprise : float
+        s / m, what a bet of all wealth pays; of it ``GREATEST_SURPRISE`` at most counts.
+    after : array (J,)
+        Logarithms of the wealths after the round; written. It may be ``log_wealth``.
+    """
+    payoff = min(surprise, GREATEST_SURPRISE)
+    greatest = -np.inf
+    for j in range(shares.shape[0]):
+        after[j] = log_wealth[j] + np.log1p(shares[j] * payoff)
+        greatest = max(greatest, after[j])
+    mean = 0.0
+    for j in range(shares.shape[0]):
+        mean += np.exp(after[j] - greatest) / shares.shape[0]
+    return float(greatest + np.log(mean))
