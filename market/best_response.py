@@ -75,6 +75,7 @@ def expected_rows(
 def lowest(losses: Array, first: int, end: int, tie: float) -> int:
     """Return the index in [first, end) of the least loss, the lowest within ``tie`` of it.
 
+    It is the first a with l_a <= min_b l_b + tie; a and b go from ``first`` to before ``end``.
     ``losses`` (A,) are those of one row. It is written into the kernel that calls it, which then
     reads rows of one length almost three times as fast.
     """
@@ -134,6 +135,9 @@ def _write_expected_and_realised(
     last: int,
 ) -> None:
     """Write what a span of rows expects, chooses and loses at the outcome (compiled).
+
+    expected[k, a] = offset[k, a] + sum_i weights[k, i, a] point[i],
+    realised[k, a] = sum_i weights[k, i, a] outcome[i] + constant[k, a].
 
     The sums are those of ``expected_rows`` and ``market.losses.sums.weighted_rows`` to the last
     bit: the first adds the offset first, the second last.
@@ -223,6 +227,8 @@ def _add_responses_to_mixture(
     last: int,
 ) -> None:
     """Add up what a span of rows plays over the predictions of a mixture (compiled).
+
+    strategies[k, a] += sum of probabilities[j] over the j whose best response is a.
 
     Parameters
     ----------

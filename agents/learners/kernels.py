@@ -166,6 +166,9 @@ def stationary(rates: Array, strategy: Array) -> None:
 def blum_mansour_step(total: Array, strategy: Array, losses: Array, rate: float) -> Array:
     """Charge copy a of Hedge the losses times q_a; return the stationary distributions (K, A).
 
+    L_ab += q_a l_b is the total of copy a, which plays p_ab in proportion to exp(-rate L_ab). The
+    next q is the one that copies leave unchanged, q_b = sum_a q_a p_ab.
+
     Parameters
     ----------
     total : (K, A, A)
@@ -192,6 +195,9 @@ def blum_mansour_step(total: Array, strategy: Array, losses: Array, rate: float)
 @compiled()
 def swap_regret_matching_step(regret: Array, strategy: Array, losses: Array) -> Array:
     """Add q_a (l_a - l_b) to the regret; return what its positive parts leave unchanged (K, A).
+
+    With the regrets R, the next q has sum_a q_a max(R_ab, 0) = q_b sum_c max(R_bc, 0) for every b;
+    it is uniform where no regret is positive.
 
     Parameters
     ----------
@@ -231,6 +237,8 @@ def update_q_value(
     state: int, action: int, reward: float, next_state: int, alpha: float, gamma: float,
 ) -> bool:  # fmt: skip
     """Move one value of one agent towards its newest estimate; return whether ``greedy`` changed.
+
+    Q(s, a) += alpha (reward + gamma max_b Q(s', b) - Q(s, a)), s' the next state.
 
     The tables of several agents lie behind one another in flat arrays, those of an agent by state
     and action.
@@ -321,6 +329,8 @@ def explore(
     strategy: Array,
 ) -> None:  # fmt: skip
     """Write the mixed strategies of a round: mostly greedy, else uniform.
+
+    With the share e of ``exploration``, the greedy action has 1 - e + e / A and others e / A.
 
     Parameters
     ----------

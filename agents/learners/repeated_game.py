@@ -116,7 +116,9 @@ def _learn_exp3(
 ) -> None:  # fmt: skip
     """Let EXP3 learn the loss of the action that it played.
 
-    ``total`` (A,) is added to and ``strategy`` (A,) replaced in place.
+    The total of that action grows by (loss - 1) / q_a, or by loss / q_a where it does not explore;
+    the next strategy q is the one of ``_write_logit``, mixed with a share A rate of uniform play
+    where it does. ``total`` (A,) is added to and ``strategy`` (A,) replaced in place.
     """
     share = 0.0
     observed = loss
@@ -138,8 +140,9 @@ def _match_regret(
 ) -> None:  # fmt: skip
     """Let regret matching learn the losses (A,) of a round.
 
-    ``regrets`` (A,) are added to and ``strategy`` (A,) replaced in place. Where the learner
-    ``forgets_negative`` regrets, none falls below 0: regret matching plus.
+    R_a += sum_b q_b l_b - l_a, and the next q is in proportion to max(R_a, 0), uniform where all
+    are 0. ``regrets`` R (A,) are added to and ``strategy`` q (A,) is replaced in place. Where the
+    learner ``forgets_negative`` regrets, none falls below 0: regret matching plus.
     """
     expected_loss = 0.0
     for a in range(n_actions):

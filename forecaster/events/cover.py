@@ -140,6 +140,9 @@ def _assign_to_nearer(
 ) -> None:  # fmt: skip
     """Let a span of losses be served by representatives where these are nearer (compiled).
 
+    The distance of two losses is max_a max_s |c_a + <r_a, s>| over s in the unit cube, with c and r
+    the differences of their offsets and weights.
+
     Parameters
     ----------
     losses : tuple of array (K, A) and array (K, A, n)

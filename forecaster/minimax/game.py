@@ -184,7 +184,7 @@ def move_into_box(point: Array) -> None:
 
 @compiled(counts_references=False)
 def _move_into_simplex(point: Array, descending: Array) -> None:
-    """Move a point (n,) in place to the nearest one of the simplex.
+    """Move a point (n,) in place to the nearest one of the simplex: max(p_i - shift, 0), sum 1.
 
     ``descending`` (n,) is overwritten with the point's greatest numbers in that order.
     """
@@ -252,7 +252,8 @@ def _write_next_point(
 ) -> None:
     """Write the next point (n,) of a walk: one step from a point against its field, in the hull.
 
-    ``descending`` (n,) is overwritten.
+    With p the ``point`` and h the ``field``, ``next_point`` is the point of the hull nearest to
+    p - step h / max_i |h_i|. ``descending`` (n,) is overwritten.
     """
     largest = 0.0
     for i in range(field.shape[0]):

@@ -59,7 +59,8 @@ EPSILON = 1e-12  # of reduced costs and pivots; fields are scaled to 1
 def _switch_sign(dictionary: Array, sign: Integers, row: int) -> None:
     """Move a basic variable to the other side of 0, where its cost has another slope.
 
-    ``dictionary`` and ``sign``, as in ``_optimise``, are changed in place.
+    Its row times its new sign is added to that of the objective. ``dictionary`` and ``sign``, as in
+    ``_optimise``, are changed in place.
     """
     sign[row] = -sign[row]
     objective = dictionary.shape[0] - 1
@@ -69,7 +70,13 @@ def _switch_sign(dictionary: Array, sign: Integers, row: int) -> None:
 
 @compiled()
 def _pivot(dictionary: Array, row: int, column: int) -> None:
-    """Solve a row for the nonbasic variable of a column, and put it into all others, in place."""
+    """Solve a row for the nonbasic variable of a column, and put it into all others, in place.
+
+    With D the ``dictionary``, r the row and c the column, it becomes D',
+
+        D'_rc = 1 / D_rc,       D'_rk = -D_rk / D_rc,
+        D'_ic = D_ic D'_rc,     D'_ik = D_ik + D_ic D'_rk,    for all i but r and k but c.
+    """
     inverse = 1.0 / dictionary[row, column]
     solved = np.empty(dictionary.shape[1])  # the row, beside the dictionary: read twice as fast
     for k in range(dictionary.shape[1]):
@@ -203,8 +210,8 @@ def _initial_dictionary(
 ) -> tuple[Array, Integers, Integers]:
     """Write the program as a dictionary at the best single point: dictionary, basic, nonbasic.
 
-    ``payments`` (m,) and ``fields`` (m, n) are as in ``_solve``. The basic variables are g, or r
-    and u, and the mass of that point.
+    ``payments`` (m,) and ``fields`` (m, n) are as in ``optimal_weights``. The basic variables are
+    g, or r and u, and the mass of that point.
     """
     n_points, n_coordinates = fields.shape
     first_gain = n_points  # the variables are numbered as at the top of the file

@@ -28,6 +28,8 @@ def write_expected(
 ) -> None:
     """Write the losses that shops expect (compiled).
 
+    expected[s, k, a] = offset[s, k, a] + sum_i weights[s, k, i, a] points[s, i].
+
     Parameters
     ----------
     offset, weights : array (S, K, A), (S, K, n, A)

@@ -43,6 +43,8 @@ def _pick_values(
 ) -> bool:
     """Copy the values of some losses of a function; return whether all are in range (compiled).
 
+    values[t, k, a] = values_of_function[t, rows[k], a].
+
     Parameters
     ----------
     values_of_function : array (T, F, A)

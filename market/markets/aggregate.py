@@ -142,6 +142,8 @@ def _add_counts(actions: Indices, counts: Array) -> None:
 def _add_loads(row_of: Indices, actions: Indices, loads: Array, sums: Array) -> None:
     """Add up agents who are there, and the loads of their actions (compiled).
 
+    Each agent i with an action a_i >= 0 adds (1, loads[row_of[i], a_i]) to the sums.
+
     Parameters
     ----------
     row_of, actions : int array (N,)

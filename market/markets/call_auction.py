@@ -353,6 +353,10 @@ def fill(
 def clearing(demand: Whole, supply: Whole, last: int) -> tuple[int, int]:
     """Return the price in half ticks, and the lots that trade at it (compiled).
 
+    With D(p) the lots that are bid for at p or more and S(p) those offered at p or less, a tick
+    clears if D(p + 1) <= S(p) and S(p - 1) <= D(p), and min(D(p), S(p)) lots trade. Of several the
+    price is the middle.
+
     Parameters
     ----------
     demand, supply : int array (T + 1,)

@@ -74,6 +74,15 @@ def _sell(
 ) -> float:
     """Let N shops order and sell; return the greatest stock before sales (compiled).
 
+    A shop with goods g, cash c and the order level q has afterwards
+
+        ordered = min(max(q - g, 0), c / cost),    sold = min(g + ordered, demand),
+        goods   = g + ordered - sold,
+        cash    = c + price sold - cost ordered - holding (g + ordered - sold),
+
+    with c / cost rounded down to units of ``accounts``. One that is absent orders nothing if its
+    order level is 0, sells nothing, and pays for no holding.
+
     Parameters
     ----------
     order_levels : array (N,)

@@ -413,6 +413,11 @@ def _write_losses(
 ) -> None:
     """Write what actions lose that change what agents own, normalised (compiled).
 
+    With the changes c in units of cash and x_g in lots of good g, and L lots in a unit,
+
+        gain = c UNIT + sum_g value_of_goods_g x_g / L,
+        loss = (-gain - unit_offset) / unit_scale.
+
     Parameters
     ----------
     changes : int array (N, A, 1 + d)
@@ -486,6 +491,9 @@ def _write_depth(
     orders: IntArray, lots_per_unit: int, depth: Array, best_price: Array, best_depth: Array
 ) -> None:
     """Write how many units are on a book at each tick, and at its best prices (compiled).
+
+    depth[side, good, tick] are the lots of all orders of that side, good and tick, divided by the
+    lots of a unit; a price is a tick divided by the highest one, T.
 
     Parameters
     ----------

@@ -48,6 +48,8 @@ def _write_gains(
 ) -> None:
     """Write what a cohort's agents gain by their actions, in units of their utility (compiled).
 
+    The gain of an agent of row k with action a is -(unit_offset_k + unit_scale_k losses_ka).
+
     Parameters
     ----------
     losses : array (K, A)
@@ -74,6 +76,8 @@ def _write_gains(
 @compiled(nogil=True)
 def _write_shares(wealth: Array, end_of_cohort: Indices, least_total: float, shares: Array) -> None:
     """Write each cohort's share of all wealth (compiled).
+
+    share_c = sum of its members' wealth / max(sum of everybody's, least_total).
 
     Parameters
     ----------

@@ -73,7 +73,8 @@ def churn(demand: ArrayLike) -> Array:
 def _concentration_and_churn(demand: Array, last_demand: Array) -> tuple[float, float]:
     """Return a round's concentration, NaN for no demand, and its churn, NaN at first (compiled).
 
-    Both arrays are (d,), the second that of the round before.
+    With x the demand and x' that of the round before, arrays (d,), they are
+    sum_g (x_g / sum_h x_h)^2 and sum_g |x_g - x'_g| / 2.
     """
     total = 0.0
     for units in demand:

@@ -71,10 +71,11 @@ def _pays(bid: float, rival_bid: float, floor: float, own_bid: bool) -> float:  
 
 @compiled(nogil=True)
 def _write_bids(greatest_bids: Array, scale: Array, actions: Indices, bids: Array) -> None:
-    """Write what agents bid in a round (N,), -1 for who is absent (compiled).
+    """Write what agents bid in a round, ``bids`` (N,), -1 for who is absent (compiled).
 
-    ``greatest_bids`` (N, A) are those of who draws its greatest value, ``scale`` (N,) is what was
-    drawn, and ``actions`` (N,) are -1 for who is absent.
+    bids[i] = greatest_bids[i, actions[i]] scale[i]. ``greatest_bids`` (N, A) are those of who draws
+    its greatest value, ``scale`` (N,) is what was drawn, and ``actions`` (N,) are -1 for who is
+    absent.
     """
     for agent in range(len(actions)):
         bids[agent] = -1.0
@@ -176,6 +177,10 @@ def _write_losses(
     losses: Array,
 ) -> None:
     """Write what every bid of every bidder would have lost, normalised (compiled).
+
+    A bid that wins gains the value less what it pays, another one nothing, and
+
+        loss = (-gain - unit_offset) / unit_scale.
 
     Parameters
     ----------

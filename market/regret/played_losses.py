@@ -35,6 +35,8 @@ def fill_played_losses(
 ) -> None:
     """Write what each of some rows loses as it plays (compiled).
 
+    It is sum_a strategies[k, a] losses[k, a] of row k, or losses[k, choices[k]].
+
     Parameters
     ----------
     strategies : array (K, A), or empty
