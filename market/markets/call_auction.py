@@ -350,7 +350,7 @@ def fill(
 
 
 @compiled(nogil=True)
-def clearing(demand: Whole, supply: Whole, last: int) -> tuple[int, int]:
+def clearing(demand: Whole, supply: Whole, last_half_ticks: int) -> tuple[int, int]:
     """Return the price in half ticks, and the lots that trade at it (compiled).
 
     With D(p) the lots that are bid for at p or more and S(p) those offered at p or less, a tick
@@ -361,8 +361,8 @@ def clearing(demand: Whole, supply: Whole, last: int) -> tuple[int, int]:
     ----------
     demand, supply : int array (T + 1,)
         Lots bid for and offered at each tick.
-    last : int
-        The last price in half ticks, which is kept as far as it clears where nothing trades.
+    last_half_ticks : int
+        The last price, which is kept as far as it clears where nothing trades.
     """
     top_tick = len(demand) - 1
     demand_at = demand.sum()  # D(p)
@@ -382,7 +382,7 @@ def clearing(demand: Whole, supply: Whole, last: int) -> tuple[int, int]:
     # Half ticks: twice the middle of the ticks that clear, and ticks times two.
     if volume:
         return low + high, volume
-    return min(max(last, 2 * low), 2 * high), 0
+    return min(max(last_half_ticks, 2 * low), 2 * high), 0
 
 
 @compiled(nogil=True)
