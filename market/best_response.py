@@ -276,7 +276,8 @@ class ResponseTable:
 
     def __init__(self, offset: Array, weights: Array, *, loss_offset: Array | None = None) -> None:
         self._offset = offset
-        self._weights = weights.swapaxes(1, 2)  # (K, n, A), as they lie in memory
+        # (K, n, A), as many losses' weights lie in memory; those of few are copied.
+        self._weights = np.ascontiguousarray(weights.swapaxes(1, 2))
         self._loss_offset = loss_offset
         self.has_losses = loss_offset is not None
 

@@ -38,7 +38,7 @@ from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.compiled import compiled, over_rows
 from regretless.market.numerics.pairwise_sum import pairwise_sum
 from regretless.market.numerics.storage import prefetch, staggered_tables
-from regretless.market.records import Decision, one_hot
+from regretless.market.records import Decision
 from regretless.market.regret.pending_rounds import (
     NO_REGRETS,
     NO_TABLES,
@@ -54,9 +54,61 @@ MEASURES = ("external", "swap", "omniprediction", "decision_swap", "contextual_s
 DEFAULT_MEASURES = MEASURES[:4]  # contextual swap regret takes A times as much memory
 
 
+@compiled(nogil=True, inline="always")
+def _least_sums(
+    row: int, action: int, fixed: Array, followed: Array, constants: bool,  # noqa: FBT001
+) -> tuple[float, float]:  # fmt: skip
+    """Return what the best comparators of an action would have lost in its place (compiled).
+
+    That is the least sum of a constant comparator, and of one in the benchmark class; infinity
+    where there is none. The arguments are those of ``_write_regrets_of_row``.
+    """
+    least_of_constants = np.inf
+    for comparator in range(fixed.shape[2]):
+        least_of_constants = min(least_of_constants, fixed[row, action, comparator])
+    least = least_of_constants if constants else np.inf
+    for policy in range(followed.shape[2]):
+        least = min(least, followed[row, action, policy])
+    return least_of_constants, least
+
+
+@compiled(nogil=True, inline="always")
+def _write_regret_sums(
+    row: int, fixed: Array, followed: Array, constants: bool,  # noqa: FBT001
+    suffered: float, swap: float, decision_swap: float, regret_sums: Array, place: int,
+) -> None:  # fmt: skip
+    """Write all regrets of a row, given those that are sums over its actions (compiled).
+
+    Parameters
+    ----------
+    row, fixed, followed, constants, regret_sums, place
+        As in ``_write_regrets_of_row``.
+    suffered, swap, decision_swap : float
+        The loss suffered, and by how much it exceeds the least sums of every action.
+    """
+    n_actions = fixed.shape[1]
+    least_of_constants = np.inf
+    for comparator in range(n_actions):
+        total = 0.0
+        for action in range(n_actions):
+            total += fixed[row, action, comparator]
+        least_of_constants = min(least_of_constants, total)
+    least = least_of_constants if constants else np.inf
+    for policy in range(followed.shape[2]):
+        total = 0.0
+        for action in range(n_actions):
+            total += followed[row, action, policy]
+        least = min(least, total)
+    regret_sums[place, 0, row] = suffered - least_of_constants
+    regret_sums[place, 1, row] = swap
+    regret_sums[place, 2, row] = suffered - least
+    regret_sums[place, 3, row] = decision_swap
+
+
 @compiled(nogil=True, counts_references=False)
 def _write_regrets_of_row(
-    row: int, fixed: Array, followed: Array, constants: bool, regrets: Array,  # noqa: FBT001
+    row: int, fixed: Array, followed: Array, constants: bool,  # noqa: FBT001
+    regret_sums: Array, place: int,
 ) -> None:  # fmt: skip
     """Write all regrets of a row but the contextual one (compiled).
 
@@ -73,56 +125,37 @@ def _write_regrets_of_row(
         Sums by row, action played and policy.
     constants : bool
         Whether constants are in the benchmark class of omniprediction and decision swap regret.
-    regrets : array (4, K)
-        Written at the row, in the order of ``MEASURES``: sums over rounds, not averages. Minus
-        infinity where there is no comparator.
+    regret_sums : array (n, 4, K)
+        Written at the place and row, in the order of ``MEASURES``: sums over rounds, not averages.
+        Minus infinity where there is no comparator.
+    place : int
+        One of n.
     """
-    n_actions = fixed.shape[1]
-    n_policies = followed.shape[2]
     suffered = 0.0
     swap = 0.0
     decision_swap = 0.0
-    for action in range(n_actions):
+    for action in range(fixed.shape[1]):
+        least_of_constants, least = _least_sums(row, action, fixed, followed, constants)
         suffered_with_action = fixed[row, action, action]
-        least_fixed = np.inf
-        for comparator in range(n_actions):
-            least_fixed = min(least_fixed, fixed[row, action, comparator])
-        least = least_fixed if constants else np.inf
-        for policy in range(n_policies):
-            least = min(least, followed[row, action, policy])
         suffered += suffered_with_action
-        swap += suffered_with_action - least_fixed
+        swap += suffered_with_action - least_of_constants
         decision_swap += suffered_with_action - least
-
-    least_fixed = np.inf
-    for comparator in range(n_actions):
-        total = 0.0
-        for action in range(n_actions):
-            total += fixed[row, action, comparator]
-        least_fixed = min(least_fixed, total)
-    least = least_fixed if constants else np.inf
-    for policy in range(n_policies):
-        total = 0.0
-        for action in range(n_actions):
-            total += followed[row, action, policy]
-        least = min(least, total)
-    regrets[0, row] = suffered - least_fixed
-    regrets[1, row] = swap
-    regrets[2, row] = suffered - least
-    regrets[3, row] = decision_swap
+    _write_regret_sums(
+        row, fixed, followed, constants, suffered, swap, decision_swap, regret_sums, place
+    )
 
 
 @compiled(nogil=True)
 def _write_regrets(
-    fixed: Array, followed: Array, constants: bool, regrets: Array,  # noqa: FBT001
+    fixed: Array, followed: Array, constants: bool, regret_sums: Array,  # noqa: FBT001
     first: int, last: int,
 ) -> None:  # fmt: skip
     """Write the regrets of the rows from ``first`` to before ``last`` (compiled).
 
-    The arrays are those of ``_write_regrets_of_row``.
+    The arrays are those of ``_write_regrets_of_row``, ``regret_sums`` (1, 4, K).
     """
     for row in range(first, last):
-        _write_regrets_of_row(row, fixed, followed, constants, regrets)
+        _write_regrets_of_row(row, fixed, followed, constants, regret_sums, 0)
 
 
 @compiled(nogil=True)
@@ -233,7 +266,7 @@ def _add_mixed_play(
                                 probability * losses[t, row, comparator]
                             )
             if is_logged[t]:
-                _write_regrets_of_row(row, fixed, followed, constants, regret_sums[n_logged])
+                _write_regrets_of_row(row, fixed, followed, constants, regret_sums, n_logged)
                 n_logged += 1
 
 
@@ -241,22 +274,26 @@ def _add_mixed_play(
 def _add_pure_play(
     choices: Indices, predicted: Array, losses: Array, suggested: Indices, is_logged: Mask,
     constants: bool,  # noqa: FBT001
-    count: Array, fixed: Array, followed: Array,
+    count: Array, fixed: Array, followed: Array, contextual: Array,
     surprise_fixed: Array, surprise_followed: Array, regret_sums: Array, first: int, last: int,
 ) -> None:  # fmt: skip
     """Add what ``_add_mixed_play`` adds for pure play, in one pass over a span of rows (compiled).
 
-    It touches the rows of the played actions alone. In a large table these lie far apart in memory,
-    which is therefore asked for them ``PREFETCH_DISTANCE`` rows ahead.
+    It touches the rows of the played actions alone, and looks for the best comparators of no other
+    action again. In a large table these rows lie far apart in memory, which is therefore asked for
+    them ``PREFETCH_DISTANCE`` rows ahead.
 
     Parameters
     ----------
     choices : int array (T, K)
         The action of each row, -1 for an absent one.
-    predicted, losses : array (T, K, A)
-        Losses that the rows expected and losses at the outcome.
-    suggested : int array (T, C, 1)
-        The action that each policy suggests to all rows.
+    predicted : array (T, K, A), or empty
+        Losses that the rows expected; empty where they expect none, and then the surprises are left
+        alone.
+    losses : array (T, K, A)
+        Losses at the outcome.
+    suggested : int array (T, C, 1) or (T, C, K)
+        The action that each policy suggests to all rows, or to each.
     is_logged : bool array (T,)
         After which rounds regrets are written.
     constants : bool
@@ -268,33 +305,69 @@ def _add_pure_play(
         place.
     followed, surprise_followed : array (K, A, C)
         The same by policy; added to in place.
+    contextual : array (K, C, A, A, A), or empty
+        As in ``_add_mixed_play``.
     regret_sums : array (n, 4, K)
         The regrets after each of the n rounds that are logged; written.
     first, last : int
         Span of rows.
     """
+    n_actions = fixed.shape[1]
+    least_of_constants = np.empty(n_actions)
+    least = np.empty(n_actions)
+    same_for_all = suggested.shape[2] == 1
+    expects = predicted.shape[0] > 0
+    keeps_contextual_sums = contextual.shape[0] > 0
+    some_are_logged = is_logged.any()
     for row in range(first, last):
         later_row = min(row + PREFETCH_DISTANCE, last - 1)
         prefetch(fixed, later_row, max(choices[0, later_row], 0))
         prefetch(surprise_fixed, later_row, max(choices[0, later_row], 0))
+        if some_are_logged:
+            for action in range(n_actions):
+                least_of_constants[action], least[action] = _least_sums(
+                    row, action, fixed, followed, constants
+                )
         n_logged = 0
         for t in range(choices.shape[0]):
             action = choices[t, row]
             if action >= 0:
                 count[row, action] += 1.0
-                for comparator in range(losses.shape[2]):
-                    fixed[row, action, comparator] += losses[t, row, comparator]
-                    surprise_fixed[row, action, comparator] += (
-                        predicted[t, row, comparator] - losses[t, row, comparator]
-                    )
+                for comparator in range(n_actions):
+                    loss = losses[t, row, comparator]
+                    fixed[row, action, comparator] += loss
+                    if expects:
+                        surprise = predicted[t, row, comparator] - loss
+                        surprise_fixed[row, action, comparator] += surprise
                 for policy in range(suggested.shape[1]):
-                    comparator = suggested[t, policy, 0]
-                    followed[row, action, policy] += losses[t, row, comparator]
-                    surprise_followed[row, action, policy] += (
-                        predicted[t, row, comparator] - losses[t, row, comparator]
+                    suggestion = suggested[t, policy, 0 if same_for_all else row]
+                    loss = losses[t, row, suggestion]
+                    followed[row, action, policy] += loss
+                    if expects:
+                        surprise = predicted[t, row, suggestion] - loss
+                        surprise_followed[row, action, policy] += surprise
+                    if keeps_contextual_sums:
+                        for comparator in range(n_actions):
+                            contextual[row, policy, suggestion, action, comparator] += (
+                                losses[t, row, comparator]
+                            )
+                if some_are_logged:
+                    least_of_constants[action], least[action] = _least_sums(
+                        row, action, fixed, followed, constants
                     )
             if is_logged[t]:
-                _write_regrets_of_row(row, fixed, followed, constants, regret_sums[n_logged])
+                suffered = 0.0
+                swap = 0.0
+                decision_swap = 0.0
+                for played in range(n_actions):
+                    suffered_with_action = fixed[row, played, played]
+                    suffered += suffered_with_action
+                    swap += suffered_with_action - least_of_constants[played]
+                    decision_swap += suffered_with_action - least[played]
+                _write_regret_sums(
+                    row, fixed, followed, constants,
+                    suffered, swap, decision_swap, regret_sums, n_logged,
+                )  # fmt: skip
                 n_logged += 1
 
 
@@ -404,37 +477,32 @@ class Ledger(RoundReader, Checkpointable):
 
     def add_played(self, rounds: PlayedRounds) -> None:
         """Add rounds that were counted to all sums, and write the regrets that are logged."""
-        is_same_for_all = rounds.suggested.shape[2] == 1
-        is_pure = len(rounds.choices) > 0
-        if is_pure and len(rounds.predicted) and is_same_for_all and not len(self.contextual):
-            over_rows(
-                _add_pure_play,
-                len(self.count),
-                rounds.choices,
+        if not len(rounds.choices):
+            self._add_mixed_play(
+                rounds.strategies,
                 rounds.predicted,
                 rounds.losses,
-                rounds.suggested,
-                rounds.is_logged,
-                self.constants,
-                self.count,
-                self.fixed,
-                self.followed,
-                self.surprise_fixed,
-                self.surprise_followed,
-                rounds.regret_sums,
+                suggested=rounds.suggested,
+                is_logged=rounds.is_logged,
+                regret_sums=rounds.regret_sums,
             )
             return
-        strategies = rounds.strategies
-        if is_pure:
-            n_actions = rounds.losses.shape[2]
-            strategies = one_hot(rounds.choices.ravel(), n_actions).reshape(rounds.losses.shape)
-        self._add_mixed_play(
-            strategies,
+        over_rows(
+            _add_pure_play,
+            len(self.count),
+            rounds.choices,
             rounds.predicted,
             rounds.losses,
-            suggested=rounds.suggested,
-            is_logged=rounds.is_logged,
-            regret_sums=rounds.regret_sums,
+            rounds.suggested,
+            rounds.is_logged,
+            self.constants,
+            self.count,
+            self.fixed,
+            self.followed,
+            self.contextual,
+            self.surprise_fixed,
+            self.surprise_followed,
+            rounds.regret_sums,
         )
 
     def _add_mixed_play(
@@ -574,9 +642,9 @@ class Ledger(RoundReader, Checkpointable):
         """
         fixed = self.fixed[rows]
         followed = self.followed[rows]
-        regrets = np.empty((4, len(fixed)))
-        over_rows(_write_regrets, len(fixed), fixed, followed, self.constants, regrets)
-        return regrets
+        regret_sums = np.empty((1, 4, len(fixed)))
+        over_rows(_write_regrets, len(fixed), fixed, followed, self.constants, regret_sums)
+        return np.asarray(regret_sums[0])
 
     def bound_from_bias(self) -> Array | None:
         """Return the right-hand side of the module's inequality without the gap (K,).
