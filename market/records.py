@@ -537,6 +537,8 @@ def policy_name(policy: Policy, otherwise: str) -> str:
 def checked_suggestion(policy: Policy, x: object, actions: int) -> int:
     """Ask a policy and check its answer; UserError if it is not one of the actions."""
     answer = policy(x)
+    if type(answer) is int and 0 <= answer < actions:  # as those of scenario files answer
+        return answer
     try:
         suggestion = int(answer)
     except (TypeError, ValueError):

@@ -73,6 +73,7 @@ from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.compiled import compiled
 from regretless.market.core.errors import UserError
 from regretless.market.losses.basis import Hull
+from regretless.market.numerics.storage import without_unused_numbers
 from regretless.market.records import Event, checked_suggestion
 
 PRIOR_OF_ASSIGNMENTS = 0.01  # r
@@ -95,6 +96,7 @@ class GainsOfRound(NamedTuple):
 def _write_gains(
     rows: Indices,
     bias: Array,
+    numbers: Indices,
     coefficients: Array,
     suggested: Indices,
     scale: Array,
@@ -125,8 +127,10 @@ def _write_gains(
         The pairs k, a that are played, as k A + a.
     bias : array (K A, n)
         B of every pair.
-    coefficients : array (K, A, n)
-        r.
+    numbers : int array (K, m)
+        The entries of B that each loss depends on, ascending.
+    coefficients : array (K, A, m)
+        r, at these numbers.
     suggested : int array (K, C - constants)
         What the comparators after the constant actions suggest.
     scale : array (K,)
@@ -152,8 +156,8 @@ def _write_gains(
         first_row = k * n_actions  # of the loss
         for b in range(n_actions):
             product = 0.0
-            for i in range(bias.shape[1]):
-                product += bias[row, i] * coefficients[k, b, i]
+            for i in range(numbers.shape[1]):
+                product += bias[row, numbers[k, i]] * coefficients[k, b, i]
             value[b] = product
         value_of_played = value[row - first_row]
         for b in range(n_actions):
@@ -162,7 +166,9 @@ def _write_gains(
             if reference_is_trusted:
                 excess = max(min(excess, regret), -chance[row] * scale[k])
             gain_over[b] = excess / scale[k]
-            margin_over[b] = (excess - regret) / scale[k]
+            margin_over[b] = 0.0
+            if excess != regret:  # seldom, while a reference is trusted: divisions take long
+                margin_over[b] = (excess - regret) / scale[k]
         for c in range(n_comparators):
             b = c
             if c >= n_constants:
@@ -217,16 +223,20 @@ def _add_gains(
             loss = k
             growth = 0.0
         greatest_gain = 0.0
+        play_chance = chance[rows[p]]
+        is_certain = play_chance == 1.0
         for c in range(gain.shape[1]):
             square = gain[p, c] * gain[p, c]
             greatest_gain = max(greatest_gain, gain[p, c])
             gains[k, a, c] += gain[p, c]
-            margins[k, a, c] += margin[p, c]
+            if margin[p, c] != 0.0:  # it mostly is, and the sums would have to come from memory
+                margins[k, a, c] += margin[p, c]
             squares[k, a, c] += square
             if not squared:
                 variation[k, a, c] += abs(gain[p, c])
             if tests_go_on:
-                played_squares[k, a, c] += square / chance[rows[p]]
+                # A best response is certain: a division would take as long as all else here.
+                played_squares[k, a, c] += square if is_certain else square / play_chance
         growth += greatest_gain
         greatest_growth = max(greatest_growth, growth)
     return greatest_growth
@@ -289,6 +299,7 @@ def _greatest_sum(gains: Array) -> float:
 class KindsOfTest:
     """The switch tests of each kind, whose risk is divided by the number of tests of that kind."""
 
+    of_regrets: SwitchTest  # of single regrets
     of_assignments: SwitchTest | None  # of every assignment of comparators to actions
     of_models: SwitchTest | None  # of the regrets to models
     harmless: float  # the regret up to which none of them rejects, nor that of single regrets
@@ -302,7 +313,12 @@ def _kinds_of_test(
     of_assignments = replace(switch_test, tests=assignments) if assignments else None
     of_models = replace(switch_test, tests=regrets_to_models) if regrets_to_models else None
     tests = [test for test in (switch_test, of_assignments, of_models) if test is not None]
-    return KindsOfTest(of_assignments, of_models, min(test.harmless for test in tests))
+    return KindsOfTest(
+        of_regrets=switch_test,
+        of_assignments=of_assignments,
+        of_models=of_models,
+        harmless=min(test.harmless for test in tests),
+    )
 
 
 class Gains:
@@ -325,6 +341,7 @@ class Gains:
         self.group = group
         self.rows = rows.slice(group)  # of the game's table: one for each loss and action
         self.losses = rows.losses(group)  # which of all losses are the group's
+        self._numbers, self._coefficients = without_unused_numbers(group.weights)
         # Comparators: first the constant actions, then policies, then models.
         self.n_constants = group.offset.shape[1] if fixed else 0
         self.policies = group.policies if fixed else ()
@@ -334,6 +351,7 @@ class Gains:
         # What no loss's greatest gains of its actions add up to more than, but for rounding. The
         # sums are looked through only where this could matter to the switch test.
         self.greatest_sum_at_most = math.inf
+        self._tests: KindsOfTest | None = None  # with the switch test that was asked last
 
     def suggestions(self, x: object, models: Indices | None) -> Indices:
         """Return what policies suggest given the context, to all alike, and models: (K, C - A)."""
@@ -358,7 +376,8 @@ class Gains:
         _write_gains(
             rows,
             played.bias[self.rows],
-            self.group.weights,
+            self._numbers,
+            self._coefficients,
             suggested,
             self.scale,
             played.reference_is_trusted,
@@ -407,12 +426,10 @@ class Gains:
 
         ``losses`` counts the losses that share a kind of test, as the switch test counts.
         """
-        n_assignments = 0
-        if self.fixed:
-            n_assignments = losses * self.fixed ** self.shape[1]
-        tests = _kinds_of_test(
-            switch_test, assignments=n_assignments, regrets_to_models=losses * self.models
-        )
+        tests = self._tests
+        if tests is None or tests.of_regrets is not switch_test:
+            tests = self._kinds_of_test(switch_test, losses)
+            self._tests = tests
         # No single regret, and no sum of regrets over actions, is above the greatest sum.
         if not hint and self._greatest_sum_is_at_most(tests.harmless):
             return False
@@ -431,6 +448,15 @@ class Gains:
             squares_to_models = squares_over_actions[:, self.fixed :]
             rejected |= tests.of_models.rejects(regret_to_models, squares_to_models)
         return rejected
+
+    def _kinds_of_test(self, switch_test: SwitchTest, losses: int) -> KindsOfTest:
+        """Return the tests beside that of single regrets; arguments as of ``exceeds``."""
+        n_assignments = 0
+        if self.fixed:
+            n_assignments = losses * self.fixed ** self.shape[1]
+        return _kinds_of_test(
+            switch_test, assignments=n_assignments, regrets_to_models=losses * self.models
+        )
 
     def _greatest_sum_is_at_most(self, limit: float) -> bool:
         """Whether no loss's greatest gains of its actions add up to more than a limit."""

@@ -178,15 +178,16 @@ def suggestions(policies: Sequence[Policy], context: Context, actions: int) -> I
 
     UserError if a suggestion is none of the actions.
     """
-    if not policies and not context.own:
-        return NO_SUGGESTIONS
-    has_signals = bool(context.own)
-    agents = len(next(iter(context.own.values()))) if has_signals else 1
+    if not context.own:
+        if not policies:
+            return NO_SUGGESTIONS
+        return np.array([checked_suggestion(policy, context, actions) for policy in policies])
+    agents = len(next(iter(context.own.values())))
     suggested = np.empty((len(policies), agents), dtype=np.intp)
     contexts = [context.of(agent) for agent in range(agents)] if policies else []
     for j, policy in enumerate(policies):
         suggested[j] = [checked_suggestion(policy, seen, actions) for seen in contexts]
-    return suggested if has_signals else suggested[:, 0]
+    return suggested
 
 
 @dataclass

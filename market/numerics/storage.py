@@ -32,7 +32,7 @@ from numba.core import cgutils, types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from regretless.market.core.arrays import Array
+from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.compiled import MIN_SHARED_ROWS, compiled
 
 MIN_MAPPED_NUMBERS = 1 << 19  # numbers of a table that may be a file
@@ -165,6 +165,23 @@ def in_layout(weights: Array) -> Array:
     if has_layout(weights):
         return weights
     return copy_in_layout(weights)
+
+
+def without_unused_numbers(weights: Array) -> tuple[Indices, Array]:
+    """Return which numbers each loss depends on (K, m), ascending, and its weights of these alone.
+
+    ``weights`` are (K, A, n), and (K, A, m) are returned. Where losses are of several families,
+    each with statistics of its own, a loss has the weight 0 for the numbers of all other families:
+    sums of weighted numbers are the same to the last bit without them. m is the most that a loss
+    depends on.
+    """
+    is_used = (weights != 0).any(1)
+    n_kept = int(is_used.sum(1).max(initial=1))
+    used_first = np.argsort(~is_used, axis=1, kind="stable")
+    numbers = np.sort(used_first[:, :n_kept], axis=1)
+    if n_kept == weights.shape[2]:
+        return numbers, weights
+    return numbers, np.take_along_axis(weights, numbers[:, np.newaxis], axis=2)
 
 
 def narrowed_to_32_bits(weights: Array) -> NDArray[Any]:

@@ -348,9 +348,9 @@ def _add_pure_play(
                         surprise_followed[row, action, policy] += surprise
                     if keeps_contextual_sums:
                         for comparator in range(n_actions):
-                            contextual[row, policy, suggestion, action, comparator] += (
-                                losses[t, row, comparator]
-                            )
+                            contextual[row, policy, suggestion, action, comparator] += losses[
+                                t, row, comparator
+                            ]
                 if some_are_logged:
                     least_of_constants[action], least[action] = _least_sums(
                         row, action, fixed, followed, constants

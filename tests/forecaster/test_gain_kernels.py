@@ -6,6 +6,7 @@ import pytest
 from regretless.forecaster.events import decision_events, loss_events
 from regretless.forecaster.unbiased import surprise_of
 from regretless.market.core.randomness import stream
+from regretless.market.numerics.storage import without_unused_numbers
 
 LOSSES = 5
 ACTIONS = 3
@@ -41,6 +42,9 @@ def test_gains_and_margins_of_a_round_are_those_of_the_formula(*, trusted: bool)
     rng = stream(5, "gains")
     bias = rng.normal(size=(LOSSES, ACTIONS, COORDINATES))
     coefficients = rng.normal(size=(LOSSES, ACTIONS, COORDINATES))
+    coefficients[:, :, 0] = 0.0  # no loss depends on the first number, and the last one on its own
+    coefficients[-1, :, 1:-1] = 0.0
+    numbers, coefficients_of_numbers = without_unused_numbers(coefficients)
     suggested = rng.integers(ACTIONS, size=(LOSSES, MODELS))
     scale = rng.uniform(0.5, 2.0, size=LOSSES)
     chance = rng.dirichlet(np.ones(ACTIONS), size=LOSSES)
@@ -54,7 +58,8 @@ def test_gains_and_margins_of_a_round_are_those_of_the_formula(*, trusted: bool)
     loss_events._write_gains(
         rows,
         bias.reshape(-1, COORDINATES),
-        coefficients,
+        numbers,
+        coefficients_of_numbers,
         suggested,
         scale,
         trusted,
@@ -74,6 +79,16 @@ def test_gains_and_margins_of_a_round_are_those_of_the_formula(*, trusted: bool)
     )
     assert gain == pytest.approx(expected_gain.reshape(-1, COMPARATORS)[rows], abs=1e-12)
     assert margin == pytest.approx(expected_margin.reshape(-1, COMPARATORS)[rows], abs=1e-12)
+
+
+def test_numbers_that_a_loss_does_not_depend_on_are_left_out() -> None:
+    of_rain = [[0.5, 0.0, 0.25, 0.0], [0.0, 0.0, 1.0, 0.0]]
+    of_wind = [[0.0, 0.0, 0.0, 2.0], [0.0, 0.0, 0.0, 3.0]]
+
+    numbers, weights = without_unused_numbers(np.array([of_rain, of_wind]))
+
+    assert numbers.tolist() == [[0, 2], [0, 3]]
+    assert weights.tolist() == [[[0.5, 0.25], [0.0, 1.0]], [[0.0, 2.0], [0.0, 3.0]]]
 
 
 @pytest.mark.parametrize("squared", [False, True])
