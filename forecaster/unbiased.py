@@ -26,7 +26,7 @@ certificate that it has, and bounds count what was logged.
 
 import math
 from collections.abc import Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -50,7 +50,7 @@ from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.compiled import compiled
 from regretless.market.core.delegated import Delegated
 from regretless.market.core.errors import ParameterError, UserError, brief
-from regretless.market.core.own_code import is_ours
+from regretless.market.core.own_code import is_ours, read_only
 from regretless.market.core.randomness import stream
 from regretless.market.core.validation import (
     check_int,
@@ -285,7 +285,15 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
     def observe(self, feedback: RoundFeedback) -> None:
         self._drawn_atom = feedback.drawn
         self._outcome = feedback.outcome
-        super().observe(feedback)
+        statistics = feedback.statistics
+        if not self._update_is_ours:
+            statistics = read_only(statistics)
+        self.update(statistics)
+
+    @cached_property
+    def _update_is_ours(self) -> bool:
+        """Whether the method that learns s(y) comes with this project."""
+        return is_ours(self.update)
 
     def suggested(self, group: Any) -> Indices:
         if self._pending is None:

@@ -98,6 +98,25 @@ def _add_draw_of_anybody(mass: Array, sums: Array) -> None:
     sums[1] += 2.0 * (1.0 - least_probability)
 
 
+@compiled()
+def _add_draw_of_group_and_anybody(
+    probabilities: Array,
+    losses: Array,
+    mass: Array,
+    ends: Array,
+    far: Array,
+    pairs: Array,
+    of_anybody: Array,
+) -> None:
+    """Add a round's draw to the sums of the first group's losses and of any loss (compiled).
+
+    Most tables have one group. ``of_anybody`` (2,) are the ``sums`` of ``_add_draw_of_anybody``;
+    the other arguments are those of ``_add_draw``.
+    """
+    _add_draw(probabilities, losses, 0, ends, far, pairs)
+    _add_draw_of_anybody(mass, of_anybody)
+
+
 class GroupDraws:
     """The draws of one group's K losses so far.
 
@@ -136,14 +155,24 @@ class Draws(Checkpointable):
         self._rows = rows
         self._of_anybody = np.zeros(2)
         self.groups = [GroupDraws(*group.offset.shape) for group in rows.groups]
-        self._first_rows = [rows.slice(group).start for group in rows.groups]
+        first_rows = [rows.slice(group).start for group in rows.groups]
+        self._other_groups = list(zip(self.groups, first_rows, strict=True))[1:]
         self._arrays = [group.arrays for group in self.groups]
 
     def add(self, occupancy: Array, losses: Array, mass: Array) -> None:
         """Add a round: probabilities and losses of rows (R,), probabilities of the draw (m,)."""
-        for first_row, (ends, far, pairs) in zip(self._first_rows, self._arrays, strict=True):
-            _add_draw(occupancy, losses, first_row, ends, far, pairs)
-        _add_draw_of_anybody(mass, self._of_anybody)
+        first_group = self.groups[0]
+        _add_draw_of_group_and_anybody(
+            occupancy,
+            losses,
+            mass,
+            first_group.ends,
+            first_group.far,
+            first_group.pairs,
+            self._of_anybody,
+        )
+        for draws, first_row in self._other_groups:
+            draws.add(occupancy, losses, first_row)
 
     def of_anybody(self, width: Array) -> Array:
         """Return V and what is sure, of losses of any ranges (K,): each atom has its own action."""

@@ -223,7 +223,7 @@ def _in_blocks(rows: Array) -> Array:
 def responses_at(rows: LossTable, point: Array) -> Array:
     """Compute every row's response (R,) to one prediction, rules of other kinds included."""
     no_outcome = np.zeros(len(point))  # only how rows are played is read
-    play_chance, _bias, _losses = _play_and_bias(*rows.arrays, point[None], np.ones(1), no_outcome)
+    play_chance, _bias, _losses = _play_and_bias(rows, point[None], np.ones(1), no_outcome)
     for group in rows.custom:
         assert group.play is not None  # noqa: S101 - that is what custom groups are
         strategies = group.play(expected_losses(group.offset, group.weights, point))
@@ -259,7 +259,7 @@ def played_of(
 
     ``reference_is_trusted`` says whether a model is broadcast unchanged.
     """
-    play_chance, bias, realised_losses = _play_and_bias(*rows.arrays, points, mass, statistics)
+    play_chance, bias, realised_losses = _play_and_bias(rows, points, mass, statistics)
     if rows.custom:
         responses = np.stack([responses_at(rows, point) for point in points])
         chance_per_point = responses * mass[:, None]  # (m, R)
@@ -270,8 +270,21 @@ def played_of(
     return Played(play_chance, bias, distribution, realised_losses, None, reference_is_trusted)
 
 
-@compiled()
 def _play_and_bias(
+    rows: LossTable, points: Array, mass: Array, statistics: Array
+) -> tuple[Array, Array, Array]:
+    """Return how rows are played (R,), their bias (R, n) and their losses (R,)."""
+    n_rows = rows.shape[0]
+    play_chance = np.empty(n_rows)
+    bias = np.empty(rows.shape)
+    realised_losses = np.empty(n_rows)
+    # A kernel that made these three itself would take 1 us more to return them.
+    write_play_and_bias(*rows.arrays, points, mass, statistics, play_chance, bias, realised_losses)
+    return play_chance, bias, realised_losses
+
+
+@compiled()
+def write_play_and_bias(
     offset: Array,
     weights: Array,
     start: Integers,
@@ -280,8 +293,11 @@ def _play_and_bias(
     points: Array,
     mass: Array,
     statistics: Array,
-) -> tuple[Array, Array, Array]:
-    """Return how rows are played under a mixture, their bias, and their losses (compiled).
+    play_chance: Array,
+    bias: Array,
+    realised_losses: Array,
+) -> None:
+    """Write how rows are played under a mixture, their bias, and their losses (compiled).
 
     Parameters
     ----------
@@ -291,20 +307,14 @@ def _play_and_bias(
         The mixture.
     statistics : array (n,)
         s(y).
-
-    Returns
-    -------
     play_chance : array (R,)
-        E[q].
+        Written: E[q].
     bias : array (R, n)
-        E[q (p - s)].
+        Written: E[q (p - s)].
     realised_losses : array (R,)
-        offset + weights . s(y), added up in the order in which agents add expected losses.
+        Written: offset + weights . s(y), added up in the order in which agents add expected losses.
     """
     n_rows = start[-1]
-    play_chance = np.empty(n_rows)
-    bias = np.empty((n_rows, points.shape[1]))
-    realised_losses = np.empty(n_rows)
     # ``response_scratch``; the losses in one line are its chances, until these take their place
     chance_at_point = np.empty(offset.size)
     losses_in_blocks = chance_at_point.reshape(offset.shape)
@@ -338,4 +348,3 @@ def _play_and_bias(
         if play_chance[r] > 0.0:
             for i in range(points.shape[1]):
                 bias[r, i] -= play_chance[r] * statistics[i]
-    return play_chance, bias, realised_losses

@@ -93,15 +93,14 @@ def test_play_and_bias_are_expectations_over_the_mixture(seed: int, mass: list[f
     points = rng.integers(0, 9, (len(mass), SIZE)) / 8
     statistics = rng.random(SIZE)
 
-    play_chance, bias, realised_losses = loss_table._play_and_bias(
-        *rows.arrays, points, np.array(mass), statistics
-    )
+    played = loss_table.played_of(rows, points, np.array(mass), statistics)
 
     responses = np.array([responses_by_definition(rows, point) for point in points])  # (m, R)
     expected_bias = np.einsum("j,jr,jri->ri", mass, responses, (points - statistics)[:, None, :])
-    assert play_chance == pytest.approx(mass @ responses, abs=1e-14)
-    assert bias == pytest.approx(expected_bias, abs=1e-14)
-    assert realised_losses == pytest.approx(rows.offset + rows.weights @ statistics, abs=1e-14)
+    expected_losses = rows.offset + rows.weights @ statistics
+    assert played.play_chance == pytest.approx(mass @ responses, abs=1e-14)
+    assert played.bias == pytest.approx(expected_bias, abs=1e-14)
+    assert played.realised_losses == pytest.approx(expected_losses, abs=1e-14)
 
 
 @each_seed
