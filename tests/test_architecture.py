@@ -243,8 +243,13 @@ def names_that_tests_use() -> set[str]:
 
 def names_within(node: ast.AST) -> set[str]:
     """Return every name in a piece of code, attributes included."""
-    names = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
-    return names | {part.attr for part in ast.walk(node) if isinstance(part, ast.Attribute)}
+    names = set()
+    for part in ast.walk(node):
+        if isinstance(part, ast.Name):
+            names.add(part.id)
+        elif isinstance(part, ast.Attribute):
+            names.add(part.attr)
+    return names
 
 
 def test_a_test_names_each_compiled_function_or_what_calls_it() -> None:
