@@ -77,10 +77,13 @@ class Games(NamedTuple):
 
 
 def draw_games(rng: np.random.Generator) -> Games:
-    return Games(
+    games = Games(
         rng.integers(0, 3, (SHOPS, LOSSES, ACTIONS)) / 8,
         rng.integers(-2, 3, (SHOPS, LOSSES, SIZE, ACTIONS)) / 8,
     )
+    for coefficients in games:
+        coefficients[0] = coefficients[0, ..., :1]  # all actions of the first shop are alike
+    return games
 
 
 @each_seed
@@ -222,7 +225,8 @@ def draw_past_rounds(rng: np.random.Generator) -> PastRounds:
     room = 9
     times = np.array([0, 1, 4, 9, 9])
     seasons = rng.integers(0, 2, (SHOPS, room))
-    seasons[4] = 0  # a shop that has not seen the open season
+    seasons[1] = OPEN_SEASON  # a shop whose only round was of the open season
+    seasons[4] = 0  # and one that has not seen it
     rounds = PastRounds(seasons, times, np.full(SHOPS, NO_ROUND), np.full((SHOPS, room), NO_ROUND))
     for shop in range(SHOPS):
         for season in range(2):

@@ -81,7 +81,7 @@ def copy_of(market: Settled) -> Settled:
 @each_feedback
 @each_size
 @each_seed
-@pytest.mark.parametrize("agents", [0, 7])
+@pytest.mark.parametrize("agents", [0, 1, 7])
 def test_a_crowd_that_settles_is_that_of_the_formula(
     seed: int, size: int, agents: int, *, answers_at_once: bool
 ) -> None:
@@ -119,7 +119,7 @@ def exact_sums(rng: np.random.Generator, agents: int, size: int) -> tuple[Array,
 @each_feedback
 @each_size
 @each_seed
-@pytest.mark.parametrize("drivers", [0, 5])
+@pytest.mark.parametrize("drivers", [0, 1, 5])
 def test_traffic_that_settles_is_that_of_the_formula(
     seed: int, size: int, drivers: int, *, answers_at_once: bool
 ) -> None:
@@ -174,7 +174,7 @@ def test_prices_of_what_firms_supply_are_those_of_the_formula(
 @each_feedback
 @each_size
 @each_seed
-@pytest.mark.parametrize("buyers", [0, 6])
+@pytest.mark.parametrize("buyers", [0, 1, 6])
 def test_yields_of_what_is_demanded_are_those_of_the_formula(
     seed: int, size: int, buyers: int, *, answers_at_once: bool
 ) -> None:
@@ -221,9 +221,11 @@ def test_loads_are_added_up_over_agents_who_are_there(seed: int, agents: int) ->
     aggregate._add_loads(row_of, actions, loads, sums)
 
     is_there = actions >= 0
-    expected = loads[row_of[is_there], actions[is_there]].sum(0)
-    assert sums[0, 0] == is_there.sum()
-    assert sums.sum(0)[1:] == pytest.approx(expected, abs=ROUNDING)
+    loads_of_agents = loads[row_of[is_there], actions[is_there]]
+    expected = exact_sum.total(loads_of_agents, np.ones(len(loads_of_agents)))
+    assert sums[:, 0].tolist() == [is_there.sum(), 0.0]
+    assert np.array_equal(sums[:, 1:], expected)
+    assert sums.sum(0)[1:] == pytest.approx(loads_of_agents.sum(0), abs=ROUNDING)
 
 
 @each_seed
