@@ -751,12 +751,34 @@ def write_owned(state: IntArray, rules: Rules, agent: int, amounts: IntArray) ->
         amounts[1 + good] = state[account + FIRST_HOLDING + HOLDING_WIDTH * good]
 
 
+@compiled(nogil=True, counts_references=False)
+def exceeds_rights(
+    state: IntArray, rules: Rules, order_table: IntArray, agent: int, order_index: int
+) -> bool:
+    """Say that an order is refused whatever is on the book.
+
+    It is for more than the agent may still trade in the round, for more than it may hold, or it
+    offers more than the agent owns.
+    """
+    account = account_at(rules, agent)
+    signed_lots = order_table[order_index, SIGNED_LOTS]
+    if state[account + LOTS_TRADED] + abs(signed_lots) > state[account + MAX_LOTS]:
+        return True
+    good = order_table[order_index, ORDER_GOOD]
+    lots_owned = state[account + FIRST_HOLDING + HOLDING_WIDTH * good + LOTS_OWNED]
+    if signed_lots > 0:
+        return bool(lots_owned + signed_lots > state[account + MAX_HOLDING])
+    return bool(-signed_lots > lots_owned)
+
+
 @compiled(nogil=True)
-def best_limits_to_come(rules: Rules, submissions: Submissions) -> IntArray:
+def best_limits_to_come(state: IntArray, rules: Rules, submissions: Submissions) -> IntArray:
     """Return the best limits that are still to be sent once k agents have arrived (N + 1, d, 2).
 
     They are the highest tick of all bids and the lowest of all asks of each good that agents send
-    who arrive later, whether they may send them or not; -1 and T + 1 for none.
+    who arrive later; -1 and T + 1 for none. A single order of an agent who has none on the book
+    before the round, as in ``state``, is left out where it exceeds the agent's rights: nothing
+    that happens before it arrives changes these. All others count, whether they may be sent or not.
     """
     action_table = submissions.action_table
     order_table = submissions.order_table
@@ -773,7 +795,12 @@ def best_limits_to_come(rules: Rules, submissions: Submissions) -> IntArray:
         if action < 0:
             continue
         first_order = action_table[agent, action, BEGIN]
-        for order_index in range(first_order, action_table[agent, action, END]):
+        end_of_orders = action_table[agent, action, END]
+        has_nothing_open = state[account_at(rules, agent) + OPEN_LOTS] == 0
+        keeps_its_rights = has_nothing_open and end_of_orders == first_order + 1
+        for order_index in range(first_order, end_of_orders):
+            if keeps_its_rights and exceeds_rights(state, rules, order_table, agent, order_index):
+                continue
             tick = limit_as_sent(rules, order_table, tick_shift, order_index)
             best = best_limits[arrival_index, order_table[order_index, ORDER_GOOD]]
             if order_table[order_index, SIGNED_LOTS] > 0:
@@ -805,6 +832,33 @@ def may_still_trade(state: IntArray, rules: Rules, agent: int, best_limits: IntA
     return False
 
 
+@compiled(nogil=True, counts_references=False)
+def trades_nothing(
+    state: IntArray, rules: Rules, action_table: IntArray, order_table: IntArray,
+    tick_shift: IntArray, agent: int, action: int, best_limits: IntArray,
+) -> bool:  # fmt: skip
+    """Say that no order of an agent who arrives with an action can trade in the round.
+
+    Each of them is refused, or crosses neither the best order on the book nor the best limits to
+    come (d, 2); and what it keeps on the book crosses none of these limits. The agent owns
+    afterwards what it owns now, as with most actions of a menu. False where that is not known.
+    """
+    first_order = action_table[agent, action, BEGIN]
+    for order_index in range(first_order, action_table[agent, action, END]):
+        good = order_table[order_index, ORDER_GOOD]
+        best_price = rules.best_begin + 2 * good
+        tick = limit_as_sent(rules, order_table, tick_shift, order_index)
+        if order_table[order_index, SIGNED_LOTS] > 0:
+            crosses = tick >= min(state[best_price + ASK], best_limits[good, ASK])
+        else:
+            crosses = tick <= max(state[best_price + BID], best_limits[good, BID])
+        if crosses and not exceeds_rights(state, rules, order_table, agent, order_index):
+            return False
+    if action_table[agent, action, KEEPS_OPEN_ORDERS]:
+        return not may_still_trade(state, rules, agent, best_limits)
+    return True
+
+
 @compiled(nogil=True)
 def write_alternatives_continuous(
     state: IntArray, rules: Rules, submissions: Submissions, owned_after: IntArray
@@ -816,7 +870,7 @@ def write_alternatives_continuous(
     arrival_order = submissions.arrival_order
     actions = submissions.actions
     tape = np.zeros((FIRST_TRADE, TRADE_WIDTH), dtype=np.int64)
-    best_limits = best_limits_to_come(rules, submissions)
+    best_limits = best_limits_to_come(state, rules, submissions)
     state_now = np.empty_like(state)
     for arrival_index, agent in enumerate(arrival_order):
         if actions[agent] >= 0:
@@ -824,6 +878,12 @@ def write_alternatives_continuous(
             for action in range(len(first_equal)):
                 # What equals an earlier action, or what was played, need not be played again.
                 if first_equal[action] != action or first_equal[actions[agent]] == action:
+                    continue
+                if trades_nothing(
+                    state, rules, action_table, order_table, tick_shift, agent, action,
+                    best_limits[arrival_index + 1],
+                ):  # fmt: skip
+                    write_owned(state, rules, agent, owned_after[agent, action])
                     continue
                 copy_entries(state, state_now, 0, len(state))
                 arrive(
