@@ -80,8 +80,17 @@ class View:
     @property
     def mid(self) -> Array:
         """The middle of the best quotes (d,), the last price where one is missing."""
-        middle = (self.bid + self.ask) / 2
-        return np.where(np.isnan(middle), self.last, middle)
+        return middle_of_quotes(self.bid, self.ask, self.last)
+
+
+def middle_of_quotes(bid: Array, ask: Array, last: Array) -> Array:
+    """Return the middle of the best quotes of each good (d,), its ``last`` price where one is NaN.
+
+    >>> middle_of_quotes(np.array([0.25, np.nan]), np.array([0.75, 0.5]), np.array([0.0, 0.125]))
+    array([0.5  , 0.125])
+    """
+    middle = (bid + ask) / 2
+    return np.where(np.isnan(middle), last, middle)
 
 
 @register.market("order-book")
@@ -93,7 +102,14 @@ class OrderBook(Exchange):
     what they began with (``refresh``), a new day begins, and the book is empty.
     """
 
-    REMEMBERED: ClassVar[tuple[str, ...]] = ("book_and_accounts", "price", "rounds", "sums")
+    REMEMBERED: ClassVar[tuple[str, ...]] = (
+        "book_and_accounts",
+        "price",
+        "rounds",
+        "sums",
+        "best_price",
+        "best_depth",
+    )
     utility_is_expected = True  # what orders gain at a forecast price
     column_labels: ClassVar[Mapping[str, str]] = {"volume": "units traded"}
 
@@ -158,7 +174,16 @@ class OrderBook(Exchange):
         self._fixed_rules, self._empty_state = self._empty_book()
         self._empty()
         self._trades = np.zeros((0, kernels.TRADE_WIDTH), dtype=np.int64)  # of the last clearing
-        self._look_at_book()
+        # Of the last clearing, for each side and good, before old orders expired: the best price,
+        # NaN for none, and how many units are there.
+        self.best_price = np.full((2, self.goods), np.nan)
+        self.best_depth = np.zeros((2, self.goods))
+        self._view: View | None = None  # of the book as it is now; None until somebody asks
+        # Written in every round: what there was before it, and what each agent receives in it.
+        self._state_before = self._empty_state.copy()
+        self._price_before = self.price.copy()
+        self._cash_received = np.empty(self.agents)
+        self._bought = np.empty((self.agents, self.goods))
         self.last = columns_before_clearing(fundamental=self.goods, volume=self.goods)
 
     def clear(self, fundamental: Array, decisions: Decisions) -> Array:
@@ -166,41 +191,56 @@ class OrderBook(Exchange):
         if self.restores:  # what is on the book goes, too
             self._empty()
             self.restock()
-        rules = self._rules(self.rounds)
-        self._open_round(fundamental, decisions, rules)
-        state = self.book_and_accounts
-        self._state_before = state.copy()
-        self._price_before = self.price.copy()
-
+        self._open_round(fundamental, decisions)
+        accounts = self.accounts
         tape = self._tape
-        tape[kernels.COUNTS] = 0
-        kernels.play(state, rules, tape, self._submissions, self.price)
-        counts = tape[kernels.COUNTS]
-        end_of_trades = kernels.FIRST_TRADE + counts[kernels.N_TRADES]
+        self.best_price = np.empty((2, self.goods))
+        self.best_depth = np.empty((2, self.goods))
+        volume = np.zeros(self.goods)
+        _play_round(
+            self.book_and_accounts,
+            self._rules,
+            self._submissions,
+            tape,
+            accounts.cash,
+            accounts.goods,
+            self._value_of_goods,
+            self.lots,
+            self.expires,
+            self._state_before,
+            self._price_before,
+            self.price,
+            self.best_price,
+            self.best_depth,
+            self._cash_received,
+            self._bought,
+            volume,
+            self.sums,
+        )
+        end_of_trades = kernels.FIRST_TRADE + tape[kernels.COUNTS, kernels.N_TRADES]
         self._trades = tape[kernels.FIRST_TRADE : end_of_trades].copy()
-        if not self._is_batch:  # a good that traded several times keeps its last price
-            traded_goods = self._trades[:, kernels.TRADE_GOOD]
-            self.price[traded_goods] = self._trades[:, kernels.TRADE_PRICE]
-        kernels.drop_unrested(state, rules)
-        self._look_at_book()  # before old orders expire
-        if self.expires:
-            kernels.expire(state, rules, self.expires)
-        self._settle(fundamental, rules, n_refused=counts[kernels.N_REFUSED])
+        self._view = None
+        accounts.move(self._cash_received, self._bought)
+        self.last = {"fundamental": fundamental, "volume": volume}
+        self.rounds = self.rounds + 1
         if self._outcome_is_fundamental:
             return fundamental
-        return self._quotes.mid
+        bid, ask = self.best_price
+        return middle_of_quotes(bid, ask, self._last_prices())
 
     def losses(self, decisions: Decisions) -> Sequence[Array]:
         """Return what every action of every agent would have lost, by clearing again."""
-        n_agents, max_actions = self._action_table.shape[:2]
-        changes = np.zeros((n_agents, max_actions, 1 + self.goods), dtype=np.int64)
-        rules = self._rules(self.rounds - 1)  # of the round that has ended
-        kernels.write_alternatives(
-            self._state_before.copy(), rules, self._submissions, self._price_before, changes
-        )
-        losses = np.empty((n_agents, max_actions))
-        _write_losses(
-            changes, self.lots, self._value_of_goods, self._unit_offset, self._unit_scale, losses
+        losses = np.empty(self._action_table.shape[:2])
+        _write_losses_by_clearing_again(
+            self._state_before,
+            self._rules,
+            self._submissions,
+            self._price_before,
+            self.lots,
+            self._value_of_goods,
+            self._unit_offset,
+            self._unit_scale,
+            losses,
         )
         tables = []
         for cohort, places in zip(self.cohorts, self.accounts.places.values(), strict=True):
@@ -217,36 +257,30 @@ class OrderBook(Exchange):
             "quantity": self._trades[:, kernels.TRADE_LOTS] / self.lots,
             "aggressor": AGGRESSORS[self._trades[:, kernels.TRADE_TAKER]],
         }
-        view = self._quotes
+        bid, ask = self.best_price
         quotes = {
             "good": np.arange(self.goods),
-            "bid": view.bid,
-            "ask": view.ask,
-            "mid": (view.bid + view.ask) / 2,
-            "bid_depth": self._best_depth[BID],
-            "ask_depth": self._best_depth[ASK],
+            "bid": bid,
+            "ask": ask,
+            "mid": (bid + ask) / 2,
+            "bid_depth": self.best_depth[BID],
+            "ask_depth": self.best_depth[ASK],
         }
         return {"trades": trades, "quotes": quotes}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a checkpoint, and quote what is on its book.
-
-        Orders that expired in its last round are no longer there. Its last trades are not restored.
-        """
+        """Continue from a checkpoint; the trades of its last round are not restored."""
         super().restore(state)
-        self._look_at_book()
+        self._view = None
 
     def book(self) -> View:
         """Return what is on the book, in arrays that cannot be written."""
-        view, _ = self._view_and_best_depth()
-        return view
+        if self._view is None:
+            self._view = self._make_view()
+        return self._view
 
-    def _look_at_book(self) -> None:
-        """Note what is on the book after a clearing, and how much at the best prices (2, d)."""
-        self._quotes, self._best_depth = self._view_and_best_depth()
-
-    def _view_and_best_depth(self) -> tuple[View, Array]:
-        """Return what is on the book, and how many units at the best prices of each side (2, d)."""
+    def _make_view(self) -> View:
+        """Return what is on the book now."""
         n_slots = self.accounts.agents * self._slots_per_agent
         orders = self.book_and_accounts[: n_slots * kernels.ORDER_WIDTH]
         units = np.zeros((2, self.goods, self.ticks + 1))
@@ -257,15 +291,18 @@ class OrderBook(Exchange):
         )
         units.flags.writeable = False
         best_price.flags.writeable = False
-        view = View(
+        return View(
             prices=self._price_of_tick,
             bids=units[BID],
             asks=units[ASK],
             bid=best_price[BID],
             ask=best_price[ASK],
-            last=read_only(self.price / (2 * self.ticks)),
+            last=read_only(self._last_prices()),
         )
-        return view, best_depth
+
+    def _last_prices(self) -> Array:
+        """Return the price of the last trade in each good (d,), 1/2 before the first."""
+        return np.asarray(self.price / (2 * self.ticks))
 
     def affordable(self, cohort_index: int) -> Mask:
         """Return which actions an agent can pay for whole, if nothing is open (N, A)."""
@@ -322,10 +359,6 @@ class OrderBook(Exchange):
         trades = f"{figures['trades']:.4g} trades per round"
         return f"Market: {kind}; {trades}, {spread}, {gains}{refused}"
 
-    def _rules(self, round_index: int) -> Rules:
-        """Return the rules of a round."""
-        return Rules._make((*self._fixed_rules, round_index))
-
     def _empty_book(self) -> tuple[tuple[int | bool, ...], IntArray]:
         """Return ``Rules`` but for the round's index, and the state that they lay out, unfilled.
 
@@ -350,8 +383,8 @@ class OrderBook(Exchange):
         """Take everything off the book."""
         self.book_and_accounts = self._empty_state.copy()
 
-    def _open_round(self, fundamental: Array, decisions: Decisions, rules: Rules) -> None:
-        """Note who arrives when and does what, what goods are worth, and what agents own."""
+    def _open_round(self, fundamental: Array, decisions: Decisions) -> None:
+        """Note who arrives when and does what, what goods are worth, and the rules."""
         self.arrivals = np.lexsort((self.rng.random(len(self._latency)), self._latency))
         tick_shift = self._no_tick_shift
         if self._centre_follows_news:
@@ -365,41 +398,81 @@ class OrderBook(Exchange):
             tick_shift=tick_shift,
         )
         self._value_of_goods = self._private_value + self._common_weight[:, None] * fundamental
-        accounts = self.accounts
-        kernels.open_accounts(
-            self.book_and_accounts, rules, accounts.cash, accounts.goods, UNIT, self.lots
-        )
+        self._rules = Rules._make((*self._fixed_rules, self.rounds))
 
-    def _settle(self, fundamental: Array, rules: Rules, *, n_refused: int) -> None:
-        """Move what was traded between accounts, and add the round to the sums."""
-        accounts = self.accounts
-        cash_received = np.empty(accounts.agents)
-        bought = np.empty((accounts.agents, self.goods))
-        kernels.write_received(
-            self.book_and_accounts,
-            rules,
-            accounts.cash,
-            accounts.goods,
-            UNIT,
-            self.lots,
-            cash_received,
-            bought,
-        )
-        accounts.move(cash_received, bought)
-        volume = np.zeros(self.goods)
-        _add_to_sums(
-            self._trades,
-            n_refused,
-            bought,
-            self._value_of_goods,
-            self._quotes.bid,
-            self._quotes.ask,
-            self.lots,
-            volume,
-            self.sums,
-        )
-        self.last = {"fundamental": fundamental, "volume": volume}
-        self.rounds = self.rounds + 1
+
+@compiled(nogil=True)
+def _play_round(
+    state: IntArray, rules: Rules, submissions: Submissions, tape: IntArray, cash: Array,
+    goods: Array, value_of_goods: Array, lots: int, max_rounds: int, state_before: IntArray,
+    price_before: IntArray, price: IntArray, best_price: Array, best_depth: Array,
+    cash_received: Array, bought: Array, volume: Array, sums: Array,
+) -> None:  # fmt: skip
+    """Play a round, and write what comes of it (compiled).
+
+    Parameters
+    ----------
+    state, rules, submissions, tape
+        As in ``order_book_matching``. The state is that before the round, in which what agents own
+        is noted first; after it, orders older than ``max_rounds`` have gone.
+    cash, goods : array (N + 1,) and (N + 1, d)
+        What everybody owns before the round, in units.
+    value_of_goods : array (N, d)
+        What a unit is worth to each agent.
+    lots : int
+        In a unit.
+    max_rounds : int
+        For which an order stays on the book; 0 for ever.
+    state_before, price_before : int array
+        Written: the state in which the first agent arrives, and the prices.
+    price : int array (d,)
+        Of the last trade in each good, in half ticks; written where something trades.
+    best_price, best_depth : array (2, d)
+        Written, as by ``_write_depth``, before old orders go.
+    cash_received, bought : array (N,) and (N, d)
+        Written: what each agent has more after the round, in units.
+    volume, sums : array
+        As in ``_add_to_sums``.
+    """
+    kernels.open_accounts(state, rules, cash, goods, UNIT, lots)
+    state_before[:] = state
+    price_before[:] = price
+    tape[kernels.COUNTS, :] = 0
+    kernels.play(state, rules, tape, submissions, price)
+    end_of_trades = kernels.FIRST_TRADE + tape[kernels.COUNTS, kernels.N_TRADES]
+    trades = tape[kernels.FIRST_TRADE : end_of_trades]
+    if not rules.is_batch:  # a good that traded several times keeps its last price
+        for trade in range(len(trades)):
+            price[trades[trade, kernels.TRADE_GOOD]] = trades[trade, kernels.TRADE_PRICE]
+    kernels.drop_unrested(state, rules)
+    n_slots = rules.queues_begin // kernels.ORDER_WIDTH
+    orders = state[: rules.queues_begin].reshape(n_slots, kernels.ORDER_WIDTH)
+    depth = np.zeros((2, rules.goods, rules.top_tick + 1))
+    _write_depth(orders, lots, depth, best_price, best_depth)
+    if max_rounds:
+        kernels.expire(state, rules, max_rounds)
+    kernels.write_received(state, rules, cash, goods, UNIT, lots, cash_received, bought)
+    n_refused = tape[kernels.COUNTS, kernels.N_REFUSED]
+    _add_to_sums(
+        trades, n_refused, bought, value_of_goods, best_price[BID], best_price[ASK], lots, volume,
+        sums,
+    )  # fmt: skip
+
+
+@compiled(nogil=True)
+def _write_losses_by_clearing_again(
+    state_before: IntArray, rules: Rules, submissions: Submissions, price_before: IntArray,
+    lots: int, value_of_goods: Array, unit_offset: Array, unit_scale: Array, losses: Array,
+) -> None:  # fmt: skip
+    """Write what every action of every agent would have lost in a round (compiled).
+
+    ``state_before`` and ``price_before`` are those that ``_play_round`` has written; the other
+    arguments are those of ``order_book_matching.write_alternatives`` and of ``_write_losses``.
+    """
+    n_agents, max_actions = losses.shape
+    changes = np.zeros((n_agents, max_actions, 1 + rules.goods), dtype=np.int64)
+    kernels.write_alternatives(state_before.copy(), rules, submissions, price_before, changes)
+    _write_losses(changes, lots, value_of_goods, unit_offset, unit_scale, losses)
 
 
 @compiled(nogil=True)

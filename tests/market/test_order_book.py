@@ -670,6 +670,32 @@ def test_a_restored_market_quotes_what_is_on_its_book(market_of_two_goods: Marke
     np.testing.assert_equal(restored.extra_tables()["quotes"], quotes)
 
 
+def test_a_restored_market_quotes_orders_that_expired_after_the_round() -> None:
+    """Quotes are those at the end of a round's trade; with ``expires = 1`` no order outlives it."""
+    scenario = book_scenario(Case([MAKERS, TAKERS], {"expires": 1}))
+    played = play_to_end(scenario).game.market
+    restored = scenario.build().game.market
+    quotes = played.extra_tables()["quotes"]
+    assert quotes["bid_depth"].any() or quotes["ask_depth"].any(), "nothing was quoted"
+
+    restored.restore(played.state())
+
+    np.testing.assert_equal(restored.extra_tables()["quotes"], quotes)
+    assert not restored.book().bids.any(), "an order that expired is on the book"
+
+
+def test_who_asks_for_the_book_twice_in_a_round_sees_one_and_the_same() -> None:
+    model = book_scenario(MAKERS_FIRST).build()
+    market = model.game.market
+    model.step()
+    after_first_round = market.book()
+    assert market.book() is after_first_round
+
+    model.step()
+
+    assert market.book() is not after_first_round
+
+
 Tables = dict[str, pd.DataFrame]
 
 
