@@ -49,7 +49,8 @@ from regretless.agents.learners.kernels import add_estimates, regret_matching_st
 from regretless.market import register
 from regretless.market.best_response import best_response, logit_rows
 from regretless.market.core.arrays import Array
-from regretless.market.core.errors import UserError
+from regretless.market.core.errors import UserError, brief
+from regretless.market.core.own_code import answer_as_numbers, name_of
 from regretless.market.records import one_hot
 
 
@@ -117,7 +118,21 @@ class Hedge(RatedLearner, TotalLearner):
 
     def step(self, losses: Array, actions: Actions) -> Array:
         self.total += losses
-        return logit_rows(self.total, np.array([self.rate_at(self.rounds + 1)]))
+        return logit_rows(self.total, self._rates())
+
+    def _rates(self) -> Array:
+        """Return the rate of the coming round: (1,) of all rows, or (K,), one for each.
+
+        UserError if ``rate_at`` of a subclass returns something else.
+        """
+        rate = self.rate_at(self.rounds + 1)
+        if isinstance(rate, float):
+            return np.array([rate])
+        expected = f"return a number, or one for each of {self.rows} rows"
+        rates = answer_as_numbers(self.rate_at, rate, expected).astype(np.float64)
+        if rates.size not in {1, self.rows}:
+            raise UserError(f"{name_of(self.rate_at)} returned {brief(rate)}; {expected}")
+        return rates.reshape(-1)
 
     def bound(self, rounds: int) -> float:
         """Bound external regret per round.

@@ -432,6 +432,37 @@ def test_a_rate_that_is_none_is_refused_by_its_value(rate: object, named: str) -
         Hedge(rate=rate).start(1, 2)  # type: ignore[arg-type]
 
 
+class HedgeAtOwnRates(Hedge):
+    """Exponential weights in which every row has a rate of its own."""
+
+    name = "hedge-at-own-rates"
+
+    def __init__(self, rates: object) -> None:
+        super().__init__()
+        self.rates = rates
+
+    def rate_at(self, round_number: int) -> object:  # type: ignore[override]
+        return self.rates
+
+
+def test_each_row_of_a_hedge_may_have_a_rate_of_its_own() -> None:
+    hedge = HedgeAtOwnRates(np.array([0.5, 2.0]))
+    hedge.start(2, 2)
+
+    hedge.learn(np.array([[0.0, 1.0], [0.0, 1.0]]), np.zeros(2, dtype=np.intp))
+
+    odds = hedge.play()[:, 1] / hedge.play()[:, 0]
+    assert odds == pytest.approx([math.exp(-0.5), math.exp(-2.0)])
+
+
+@pytest.mark.parametrize("rates", [np.array([0.5, 0.5, 0.5]), "fast"])
+def test_rates_that_are_not_one_for_each_row_are_refused(rates: object) -> None:
+    hedge = HedgeAtOwnRates(rates)
+    hedge.start(2, 2)
+    with pytest.raises(UserError, match=r"rate_at returned .* one for each of 2 rows"):
+        hedge.learn(np.zeros((2, 2)), np.zeros(2, dtype=np.intp))
+
+
 def test_tree_swap_asks_for_the_horizon() -> None:
     with pytest.raises(UserError, match="needs the horizon"):
         TreeSwap().start(1, 2)
