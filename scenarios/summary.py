@@ -80,9 +80,8 @@ def print_summary(
     closing_lines = [f"{note}." for note in notes]
     if verbose:
         closing_lines.append("")
-        closing_lines += [
-            f"{term}: {meaning}" for term, meaning in wording.definitions(verdict).items()
-        ]
+        terms = wording.definitions(verdict, agents)
+        closing_lines += [f"{term}: {meaning}" for term, meaning in terms.items()]
     else:
         n_lines_left = MAX_LINES - 1 - len(plain_lines(screen, parts))
         closing_lines = list(_as_many_as_fit(screen, closing_lines, n_lines_left))

@@ -71,12 +71,24 @@ DEFINITIONS = {
 }
 
 
-def definitions(verdict: pd.DataFrame) -> dict[str, str]:
-    """Return what the terms of a run mean; what names of models mean only where there are any."""
-    has_models = len(verdict) > 0 and bool((verdict["kind"] == "model").any())
-    return {
-        term: meaning for term, meaning in DEFINITIONS.items() if term != "Models" or has_models
+def definitions(verdict: pd.DataFrame, agents: pd.DataFrame) -> dict[str, str]:
+    """Return what the terms of a run mean, of those measures and models that it has."""
+    has_term = {
+        "Models": len(verdict) > 0 and bool((verdict["kind"] == "model").any()),
+        "Bounds": any(_is_measured(agents, column) for column in BOUNDS.values()),
+        "Exploitability": _is_measured(agents, "exploitability"),
+        "Decision swap regret": _is_measured(agents, "decision_swap_regret"),
     }
+    # Decision swap regret is defined by swap regret.
+    has_term["Swap regret"] = has_term["Decision swap regret"] or _is_measured(
+        agents, "swap_regret"
+    )
+    return {term: meaning for term, meaning in DEFINITIONS.items() if has_term.get(term, True)}
+
+
+def _is_measured(agents: pd.DataFrame, column: str) -> bool:
+    """Whether some agent has a value in a column, which need not be there."""
+    return column in agents and bool(agents[column].notna().any())
 
 
 def sentences(verdict: pd.DataFrame, agents: pd.DataFrame) -> Iterator[str]:
@@ -420,18 +432,18 @@ def describe_bounds(agents: pd.DataFrame) -> list[str]:
     for condition, column in BOUNDS.items():
         has_bound = agents[column].notna()
         if condition == GIVEN_VARIATION and is_regret_itself.any():
-            lines.append(f"{TRUSTED} {condition}{_of_agents(is_regret_itself, agents)}")
+            lines.append(f"{TRUSTED} {condition}{of_agents(is_regret_itself, agents)}")
             has_bound &= ~is_regret_itself
         is_uncorrected = condition == BEFORE and UNCORRECTED in greatest_bounds
         shown_condition = UNCORRECTED if is_uncorrected else condition
         if shown_condition in greatest_bounds:
             value = greatest_bounds[shown_condition]
             text = bound_text(value, digits=2 if value >= COARSE else 4)
-            lines.append(f"{text} {shown_condition}{_of_agents(has_bound, agents)}")
+            lines.append(f"{text} {shown_condition}{of_agents(has_bound, agents)}")
     return lines
 
 
-def _of_agents(is_meant: "pd.Series[bool]", agents: pd.DataFrame) -> str:
+def of_agents(is_meant: "pd.Series[bool]", agents: pd.DataFrame) -> str:
     """Say how many agents are meant, where it is not all of a table."""
     if is_meant.all():
         return ""

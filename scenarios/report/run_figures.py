@@ -268,6 +268,16 @@ def _regret_lines(run: Run, curve: pd.DataFrame, cohort: Any) -> Iterator[go.Sca
     if bounds.empty:
         return
     bounds_of_cohort = bounds[bounds["cohort"] == cohort]
+    members = run.agents[run.agents["cohort"] == cohort]
+    has_guarantee = members["guarantee"] != "none"
+    if has_guarantee.any() and not has_guarantee.all():  # on whose regret alone the bounds are
+        yield theme.line(
+            bounds_of_cohort["round"],
+            bounds_of_cohort["decision_swap_regret"],
+            "worst agent with a guarantee",
+            color=colour,
+            dash="dash",
+        )
     is_regret_itself = _when_bound_is_regret(run, cohort, bounds_of_cohort["round"])
     highest_drawn_bound = MAX_BOUND_OVER_REGRET * curve["max"].iloc[-1]
     for column, (name, dash) in BOUNDS.items():

@@ -115,14 +115,14 @@ def text(directory: Path) -> str:
     description = config.get("description")
     source = config.get("source")
     sections: dict[str, list[Part]] = {
-        "Alternatives in hindsight": _parts_on_alternatives(verdict),
+        "Alternatives in hindsight": _parts_on_alternatives(verdict, run.agents),
         "Regret": [_table(REGRET_HEADERS, list(_regret_cells(run.agents)))],
         "Solutions": _parts_on_solutions(run.table("solutions")),
         "Forecast": notes(_lines_on_forecast(manifest), "line"),
         "Agents": [],
         "Market": [],
         "Network": [],
-        "Definitions": [Part("terms", wording.definitions(verdict))],
+        "Definitions": [Part("terms", wording.definitions(verdict, run.agents))],
         "Files": _parts_on_files(directory, tables),
     }
     for name in sections:
@@ -141,13 +141,15 @@ def text(directory: Path) -> str:
     )
 
 
-def _parts_on_alternatives(verdict: pd.DataFrame) -> list[Part]:
+def _parts_on_alternatives(verdict: pd.DataFrame, agents: pd.DataFrame) -> list[Part]:
     """Return notes and a table of all alternatives, the least loss of each cohort first."""
     remarks = [f"{line[0].upper()}{line[1:]}." for line in wording.describe_intervals(verdict)]
-    if verdict.empty:
-        return [*notes([NO_MODELS, *remarks]), _table(ALTERNATIVE_HEADERS, [])]
-    if not (verdict["kind"] == "model").any():
+    has_models = not verdict.empty and (verdict["kind"] == "model").any()
+    has_followers = (agents["kind"] == "follower").any()  # others would follow no model
+    if has_followers and not has_models:
         remarks = [NO_MODELS, *remarks]
+    if verdict.empty:
+        return [*notes(remarks), _table(ALTERNATIVE_HEADERS, [])]
     rows = []
     for cohort, alternatives in verdict.groupby("cohort", sort=False):
         ranked = alternatives.sort_values("mean_loss", kind="stable")
@@ -295,14 +297,20 @@ def _regret_cells(agents: pd.DataFrame) -> Iterator[list[str]]:
 def _bound_cells(members: pd.DataFrame) -> list[str]:
     """Write each kind of bound on the decision swap regret of a cohort's agents."""
     bounds = wording.bounds_to_print(members)
+    is_trusted = wording.is_trusted(members)
     cells = {}
-    for condition in wording.BOUNDS:
-        cells[condition] = wording.bound_text(bounds.get(condition, np.nan), 4)
-    if wording.GIVEN_VARIATION not in bounds and wording.is_trusted(members).any():
-        cells[wording.GIVEN_VARIATION] = wording.TRUSTED
-    if wording.UNCORRECTED in bounds:
-        bound = wording.bound_text(bounds[wording.UNCORRECTED], 4)
-        cells[wording.BEFORE] = f"{bound} {wording.UNCORRECTED}"
+    for condition, column in wording.BOUNDS.items():
+        text = wording.bound_text(bounds.get(condition, np.nan), 4)
+        has_bound = members[column].notna()
+        if condition == wording.GIVEN_VARIATION and condition not in bounds and is_trusted.any():
+            text = wording.TRUSTED
+            has_bound = is_trusted
+        if condition == wording.BEFORE and wording.UNCORRECTED in bounds:
+            bound = wording.bound_text(bounds[wording.UNCORRECTED], 4)
+            text = f"{bound} {wording.UNCORRECTED}"
+        if has_bound.any():
+            text += wording.of_agents(has_bound, members)
+        cells[condition] = text
     return list(cells.values())
 
 

@@ -430,6 +430,38 @@ def test_the_summary_says_how_many_agents_hear_a_forecast_of_today(
     assert f"without correction, {n_bounded} agents" in capsys.readouterr().out
 
 
+@pytest.fixture(scope="module")
+def late_news_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of a run in which a tenth of the agents have a guarantee."""
+    folder = tmp_path_factory.mktemp("late-news") / "run"
+    run(read_scenario("late-news", "rounds=40"), Options(folder))
+    return folder
+
+
+def test_the_page_says_for_how_many_agents_a_bound_holds(late_news_run: Path) -> None:
+    n_bounded = int(read_run(late_news_run)[1]["agents"]["bound"].notna().sum())
+    page = write_and_parse_report(late_news_run)
+    (row,) = [row for row in page.rows if row[0] == "decision swap"]
+    assert row[-1].endswith(f", {n_bounded} agents")
+
+
+def test_bounds_are_drawn_beside_the_worst_regret_of_whom_they_cover(late_news_run: Path) -> None:
+    tables = read_run(late_news_run)[1]
+    tables["regret_curves"] = regret_curves([tables["regret_log"]], tables["agents"])
+    curves = {curve.name: curve for curve in traces_of(run_figures.regret(Run({}, tables)))}
+    covered_agents = tables["agents"][tables["agents"]["guarantee"] != "none"]
+    worst_covered = curves["worst agent with a guarantee"].y[-1]
+    assert worst_covered == pytest.approx(covered_agents["decision_swap_regret"].max())
+    assert worst_covered < curves["worst agent"].y[-1]
+
+
+def test_a_page_of_learners_alone_speaks_neither_of_models_nor_of_bounds(tmp_path: Path) -> None:
+    run(read_scenario("chicken", "rounds=12"), Options(tmp_path / "run"))
+    page = write_and_parse_report(tmp_path / "run")
+    assert "No models were compared" not in page.text
+    assert "On the worst decision swap regret of a cohort" not in page.text
+
+
 @pytest.mark.parametrize(
     ("mean", "half_width", "words"),
     [

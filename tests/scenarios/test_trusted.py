@@ -181,6 +181,7 @@ def test_no_bound_is_drawn_where_it_is_the_regret_itself() -> None:
     bounds = pd.DataFrame({"round": rounds, "cohort": "a", "bound": 0.5, "bound_from_bias": 0.1})
     bounds = bounds.assign(bound_from_variation=[0.01, 0.01, 0.2, 0.2])
     table = agents(cohort="a", first_correction=pd.array([20, 20, 20], dtype="Int64"))
+    table["guarantee"] = "decision-swap"
     curve = pd.DataFrame({"cohort": "a", "round": rounds, "mean": 0.01, "max": 0.01})
     tables = {"agents": table, "bounds": bounds}
     tables["regret_curves"] = curve.set_index(["cohort", "round"])
