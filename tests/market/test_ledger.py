@@ -400,6 +400,12 @@ def sums_after(
     )
 
 
+def sums_by_suggestion(play: Array, losses: Array, suggested: Indices) -> Array:
+    """Return sums of losses by row, policy, suggestion, action and comparator (K, C, A, A, A)."""
+    is_suggested = suggested[..., np.newaxis] == np.arange(ACTIONS)  # (T, C, K, A)
+    return np.asarray(np.einsum("tcks,tka,tkb->kcsab", is_suggested, play, losses))
+
+
 def regrets_by_definition(sums: Sums, *, constants: bool) -> Array:
     """Return external, swap, omniprediction and decision swap regrets (4, K)."""
     suffered = sums.fixed.diagonal(axis1=1, axis2=2)
@@ -418,33 +424,61 @@ def regrets_by_definition(sums: Sums, *, constants: bool) -> Array:
 
 
 @with_and_without_constants
+@pytest.mark.parametrize("suggested_to", [1, ROWS])
 @pytest.mark.parametrize("rounds", [1, 6])
-def test_rounds_of_choices_are_added_as_certain_strategies(rounds: int, *, constants: bool) -> None:
+def test_rounds_of_choices_are_added_as_certain_strategies(
+    rounds: int, suggested_to: int, *, constants: bool
+) -> None:
     """An absent row adds nothing; regrets are written after the rounds that are logged."""
     rng = stream(1, "choices of rounds")
     choices = rng.integers(-1, ACTIONS, (rounds, ROWS))
     play = np.eye(ACTIONS + 1)[choices][:, :, :ACTIONS]
     losses = rng.random((rounds, ROWS, ACTIONS))
     predicted = rng.random((rounds, ROWS, ACTIONS))
-    suggested = rng.integers(0, ACTIONS, (rounds, 2, 1))
+    suggested = rng.integers(0, ACTIONS, (rounds, 2, suggested_to))
     is_logged = np.arange(rounds) % 2 == 0
     regret_sums = np.empty((int(is_logged.sum()), 4, ROWS))
+    contextual = np.zeros((ROWS, 2, ACTIONS, ACTIONS, ACTIONS))
     before = random_sums(rng)
     sums = Sums(*(part.copy() for part in before))
 
     _add_pure_play(
-        choices, predicted, losses, suggested, is_logged, constants, *sums, regret_sums, 0, ROWS
-    )
+        choices, predicted, losses, suggested, is_logged, constants, sums.count, sums.fixed,
+        sums.followed, contextual, sums.surprise_fixed, sums.surprise_followed, regret_sums,
+        0, ROWS,
+    )  # fmt: skip
 
-    suggested_to_rows = np.repeat(suggested, ROWS, axis=2)
+    suggested_to_rows = np.broadcast_to(suggested, (rounds, 2, ROWS))
     expected = sums_after(before, play, predicted, losses, suggested_to_rows)
     for name, part in expected._asdict().items():
         assert getattr(sums, name) == pytest.approx(part, abs=1e-13), name
+    by_suggestion = sums_by_suggestion(play, losses, suggested_to_rows)
+    assert contextual == pytest.approx(by_suggestion, abs=1e-13)
     for logged, t in enumerate(np.flatnonzero(is_logged)):
         log = (play, predicted, losses, suggested_to_rows)
         sums_then = sums_after(before, *(table[: t + 1] for table in log))
         regrets = regrets_by_definition(sums_then, constants=constants)
         assert regret_sums[logged] == pytest.approx(regrets, abs=1e-13)
+
+
+def test_choices_of_rows_that_expect_nothing_add_no_surprise() -> None:
+    rng = stream(3, "choices of rounds")
+    choices = rng.integers(-1, ACTIONS, (6, ROWS))
+    losses = rng.random((6, ROWS, ACTIONS))
+    suggested = rng.integers(0, ACTIONS, (6, 2, 1))
+    before = random_sums(rng)
+    sums = Sums(*(part.copy() for part in before))
+
+    _add_pure_play(
+        choices, np.empty((0, 0, 0)), losses, suggested, np.zeros(6, dtype=np.bool_), True,  # noqa: FBT003
+        sums.count, sums.fixed, sums.followed, np.empty((0, 0, 0, 0, 0)), sums.surprise_fixed,
+        sums.surprise_followed, np.empty((0, 4, ROWS)), 0, ROWS,
+    )  # fmt: skip
+
+    play = np.eye(ACTIONS + 1)[choices][:, :, :ACTIONS]
+    expected = sums_after(before, play, losses, losses, np.broadcast_to(suggested, (6, 2, ROWS)))
+    for name, part in expected._asdict().items():  # losses that are as expected surprise nobody
+        assert getattr(sums, name) == pytest.approx(part, abs=1e-13), name
 
 
 @with_and_without_constants
@@ -477,8 +511,7 @@ def test_rounds_of_mixed_play_are_added_by_probability(
     expected = sums_after(before, play, predicted, losses, suggested_to_rows)
     for name, part in expected._asdict().items():
         assert getattr(sums, name) == pytest.approx(part, abs=1e-13), name
-    is_suggested = suggested_to_rows[..., np.newaxis] == np.arange(ACTIONS)  # (T, C, K, S)
-    by_suggestion = np.einsum("tcks,tka,tkb->kcsab", is_suggested, play, losses)
+    by_suggestion = sums_by_suggestion(play, losses, suggested_to_rows)
     assert contextual == pytest.approx(by_suggestion, abs=1e-13)
     for logged, t in enumerate(np.flatnonzero(is_logged)):
         log = (play, predicted, losses, suggested_to_rows)
