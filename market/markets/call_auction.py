@@ -37,7 +37,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regretless.market import register
-from regretless.market.core.arrays import Array, Mask
+from regretless.market.core.arrays import Array, Indices, Mask
 from regretless.market.core.compiled import compiled
 from regretless.market.core.errors import UserError
 from regretless.market.game.accounts import Accounts, Endowment
@@ -138,7 +138,7 @@ class CallAuction(Exchange):
         self.last = columns_before_clearing(
             fundamental=self.goods, price=self.goods, volume=self.goods
         )
-        self._orders = list[Array]()  # units and limits of each cohort's actions (K, A, 2, d)
+        orders_of_cohorts = list[Array]()  # units and limits of each cohort's actions (K, A, 2, d)
         # What an order costs at its limits (K, A), and the units that it sells (K, A, d).
         self._costs = list[Array]()
         self._sold = list[Array]()
@@ -149,20 +149,27 @@ class CallAuction(Exchange):
                 reason = f"a {loss.form} loss of cohort.{cohort.name} has no orders"
                 raise UserError(f"market 'call-auction': {reason}; use utility = \"trader\"")
             units = loss.quantity * loss.unit_scale[:, None, None]
-            self._orders.append(np.stack([units, loss.limit], axis=2))
+            orders_of_cohorts.append(np.stack([units, loss.limit], axis=2))
             self._costs.append((np.maximum(units, 0) * loss.limit).sum(2))
             self._sold.append(np.maximum(-units, 0))
             largest_order = max(largest_order, float(np.abs(units).max()))
         units_of_all = largest_order * self.accounts.agents + outside
         if largest_order * LOTS_PER_UNIT * units_of_all * LOTS_PER_UNIT > MAX_ORDER_PRODUCT:
             raise UserError(f"orders of {largest_order:g} units are too large; give larger units")
+        self._order_table, self._row_of_agent = _menu(cohorts, orders_of_cohorts)
 
     def clear(self, fundamental: Array, decisions: Decisions) -> Array:
         if self.restores:
             self.restock()
-        orders, ticks = self._orders_of_round(fundamental, decisions)
-        last_half_ticks = (self.price * 2 * TICKS_PER_UNIT).astype(np.int64)
-        trades, half_ticks, volume_lots, gained = clear_goods(orders, ticks, last_half_ticks)
+        trades, half_ticks, volume_lots, gained = clear_actions(
+            self._order_table,
+            self._row_of_agent,
+            self.actions_of_agents(decisions),
+            self.accounts.cash,
+            self.accounts.goods,
+            self.outside * (fundamental - NEUTRAL_FUNDAMENTAL),
+            (self.price * 2 * TICKS_PER_UNIT).astype(np.int64),
+        )
         price = half_ticks / (2 * TICKS_PER_UNIT)
         volume = volume_lots / LOTS_PER_UNIT
         self.gains += gained / (2 * TICKS_PER_UNIT * LOTS_PER_UNIT)
@@ -172,18 +179,6 @@ class CallAuction(Exchange):
         self.rounds = self.rounds + 1
         self.last = {"fundamental": fundamental, "price": price, "volume": volume}
         return price
-
-    def _orders_of_round(self, fundamental: Array, decisions: Decisions) -> tuple[Whole, Whole]:
-        """Return the orders in lots, below 0 for sales, and their limits in ticks (N + 1, d).
-
-        They are cut to what agents own; the last is that of the world outside.
-        """
-        chosen = self.chosen(self._orders, decisions)
-        outside_units = self.outside * (fundamental - NEUTRAL_FUNDAMENTAL)
-        accounts = self.accounts
-        return covered_orders(
-            chosen[:, 0], chosen[:, 1], accounts.cash, accounts.goods, outside_units
-        )
 
     def affordable(self, cohort_index: int) -> Mask:
         """Return which orders an agent's cash, at its limits, and stock cover whole (N, A)."""
@@ -203,6 +198,69 @@ class CallAuction(Exchange):
     def summary(self) -> str:
         traded = " and ".join(f"{volume:.4g}" for volume in self.volume / max(self.rounds, 1))
         return f"Market: a call auction; {traded} units traded per round"
+
+
+def _menu(cohorts: Sequence[Cohort], orders_of_cohorts: list[Array]) -> tuple[Array, Indices]:
+    """Return the orders of all cohorts' actions in one table, and the row of each agent in it.
+
+    ``orders_of_cohorts`` are (K, A, 2, d) by cohort; the table is (R, A, 2, d), with zeros beyond
+    a cohort's actions, and rows are (N,).
+    """
+    max_actions = max(orders.shape[1] for orders in orders_of_cohorts)
+    tables = []
+    row_of_agent = []
+    rows_before = 0
+    for cohort, orders in zip(cohorts, orders_of_cohorts, strict=True):
+        missing_actions = max_actions - orders.shape[1]
+        tables.append(np.pad(orders, ((0, 0), (0, missing_actions), (0, 0), (0, 0))))
+        row_of_agent.append(rows_before + cohort.row_of)
+        rows_before += len(orders)
+    return np.concatenate(tables), np.concatenate(row_of_agent)
+
+
+@compiled(nogil=True)
+def chosen_orders(
+    order_table: Array, row_of_agent: Indices, actions: Indices
+) -> tuple[Array, Array]:
+    """Return the units and the limits of what each agent chose (N, d) and (N, d), compiled.
+
+    Parameters
+    ----------
+    order_table : array (R, A, 2, d)
+        Units, below 0 to sell, and limits of each row's actions.
+    row_of_agent, actions : int array (N,)
+        Each agent's row and action; -1 for an absent one, who orders nothing.
+    """
+    n_goods = order_table.shape[3]
+    units = np.zeros((len(actions), n_goods))
+    limits = np.zeros((len(actions), n_goods))
+    for agent in range(len(actions)):
+        if actions[agent] >= 0:
+            order = order_table[row_of_agent[agent], actions[agent]]
+            for good in range(n_goods):
+                units[agent, good] = order[0, good]
+                limits[agent, good] = order[1, good]
+    return units, limits
+
+
+@compiled(nogil=True)
+def clear_actions(
+    order_table: Array,
+    row_of_agent: Indices,
+    actions: Indices,
+    cash: Array,
+    goods: Array,
+    outside_units: Array,
+    last_half_ticks: Whole,
+) -> tuple[Whole, Whole, Whole, int]:
+    """Clear what agents chose, cut to what they own (compiled).
+
+    Arguments are those of ``chosen_orders``, ``covered_orders`` and ``clear_goods``, whose result
+    is returned.
+    """
+    units, limits = chosen_orders(order_table, row_of_agent, actions)
+    orders, ticks = covered_orders(units, limits, cash, goods, outside_units)
+    return clear_goods(orders, ticks, last_half_ticks)
 
 
 @compiled(nogil=True)

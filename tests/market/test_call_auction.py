@@ -21,6 +21,7 @@ from regretless.market.markets.call_auction import (
     LOTS_PER_UNIT,
     TICKS_PER_UNIT,
     CallAuction,
+    chosen_orders,
     clear_goods,
     clearing,
     covered_orders,
@@ -182,6 +183,24 @@ def test_orders_are_cut_to_what_cash_and_stocks_cover(seed: int, agents: int, go
     assert (ticks[:-1] == limits * TICKS_PER_UNIT).all()
     assert (orders[-1] == np.rint(outside_units * LOTS_PER_UNIT)).all()
     assert (ticks[-1] == np.where(orders[-1] > 0, TICKS_PER_UNIT, 0)).all(), "not at any price"
+
+
+def test_agents_send_the_orders_of_their_actions_and_who_is_absent_none() -> None:
+    rng = np.random.default_rng(0)
+    units_of_actions = rng.normal(size=(3, 4, 2))  # rows x actions x goods
+    limits_of_actions = rng.random((3, 4, 2))
+    row_of_agent = np.array([2, 0, 0, 1])
+    actions = np.array([3, -1, 1, 0])
+
+    units, limits = chosen_orders(
+        np.stack([units_of_actions, limits_of_actions], axis=2), row_of_agent, actions
+    )
+
+    is_here = (actions >= 0)[:, np.newaxis]
+    expected_units = np.where(is_here, units_of_actions[row_of_agent, actions], 0.0)
+    expected_limits = np.where(is_here, limits_of_actions[row_of_agent, actions], 0.0)
+    assert np.array_equal(units, expected_units)
+    assert np.array_equal(limits, expected_limits)
 
 
 def traders(rng: np.random.Generator, goods: int) -> list[SimpleNamespace]:
