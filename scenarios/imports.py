@@ -53,7 +53,10 @@ def _import_each(names: list[str], project: str) -> None:
         module = name.removesuffix(".py").removeprefix("./")
         if not all(part.isidentifier() for part in module.split(".")):
             stem = Path(name).stem
-            raise UserError(f"--import {name}: no module's name; from its folder, write {stem}")
+            cure = f"from its folder, write {stem}"
+            if not stem.isidentifier():
+                cure = "give one of letters, digits and _, as my_agents"
+            raise UserError(f"--import {name}: no module's name; {cure}")
         if module == project:
             raise UserError(f"--import {name}: this project has that name; rename it")
         try:

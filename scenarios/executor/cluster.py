@@ -42,6 +42,7 @@ CONNECT_SECONDS = 15.0  # to find the scheduler, and then a worker
 LOOK_SECONDS = 2.0  # between two looks at whether anybody still works
 MAX_SECONDS_WITHOUT_WORKERS = 60.0
 SILENT_SECONDS = 30.0  # without a sign of life, after which a worker is given up
+MAX_WORKERS_PER_PROCESSOR = 64  # of this machine; more is a slip, and fills the memory
 MAX_HANGS = 2  # of workers that were given a task, before the task is given up too
 # Libraries read the first three while they load; Dask sets such variables in this process, too.
 ONE_THREAD_WHILE_LOADING = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
@@ -107,7 +108,14 @@ class Cluster(Executor):
         dask = _import_dask("--scheduler" if address else f"{workers} worker processes")
         self.sends_files = address is not None
         self._address = address
-        self._n_workers = workers or importlib.import_module("dask.system").CPU_COUNT
+        n_processors = importlib.import_module("dask.system").CPU_COUNT
+        self._n_workers = workers or n_processors
+        most_workers = MAX_WORKERS_PER_PROCESSOR * n_processors
+        if address is None and self._n_workers > most_workers:
+            raise UserError(
+                f"{workers} worker processes on a machine of {n_processors} processors; "
+                f"give at most {most_workers}"
+            )
         self._killed_worker_error = dask.KilledWorker
         self._psutil = importlib.import_module("psutil")  # which Dask needs
         self._warn = warn
