@@ -65,9 +65,11 @@ class LoggedPlay(RoundReader):
             rounds_of_rows = rounds_of_rows[rows]
         self._rounds_of_rows.append(rounds_of_rows)
         self._actions[n_logged] = decision.actions[self._logged.agents]
-        if ledger.pending.n_rounds:
+        if ledger.pending.is_awaited_by(ledger):
             ledger.pending.log_last(self)
             return
+        # of a large population, or somebody has read the ledger within the round
+        ledger.pending.add_up()
         played_losses = np.empty((1, len(self._row_numbers)))
         write_played_losses(decision, losses, self._row_numbers, played_losses[0])
         self._losses.append(played_losses)

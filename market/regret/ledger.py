@@ -403,6 +403,7 @@ class Ledger(RoundReader, Checkpointable):
     EXCERPT_SUMS = "count", "fixed", "followed"  # those that ``excerpt`` copies
     REMEMBERED = (*SUMS, "expects")
     IN_PLACE = True
+    writes_regrets = True
 
     count = SumOfRounds()
     fixed = SumOfRounds()
@@ -538,6 +539,7 @@ class Ledger(RoundReader, Checkpointable):
         return super().state() | {"rounds": np.atleast_1d(self.rounds).copy()}
 
     def restore(self, state: dict[str, Any]) -> None:
+        self.pending.add_up()  # rounds that this state replaces; others may still wait for them
         super().restore(state)
         rounds = np.array(state["rounds"])
         self.rounds = int(rounds[0]) if len(rounds) == 1 else rounds

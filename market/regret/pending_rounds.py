@@ -13,7 +13,7 @@ Shapes: T rounds, K rows of a ledger, A actions, C policies, M models, d coordin
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -209,8 +209,10 @@ class PendingRounds:
         self._kept: PlayedRounds | None = None  # with room for more than were played
         self._is_logged = NOT_LOGGED
         # Who waits for the rounds that are kept, in this order, and the place of the first that it
-        # waits for.
+        # waits for: that of a round to come where it has added up all of them.
         self._waiting: dict[RoundReader, int] = {}
+        # The regrets that were written when their writer added up alone (n, 4, K), in this order.
+        self._written_regret_sums: list[Array] = []
 
     def add(
         self,
@@ -297,38 +299,72 @@ class PendingRounds:
             reader.pending = self
             self._waiting[reader] = self.n_rounds - 1
 
+    def is_awaited_by(self, reader: "RoundReader") -> bool:
+        """Whether a reader has not added up the last round that was kept."""
+        return self._waiting.get(reader, self.n_rounds) < self.n_rounds
+
     def log_last(self, reader: "RoundReader") -> None:
-        """Let somebody log the last round that was kept, with the regrets after it."""
+        """Let somebody log the last round that was kept, with the regrets after it.
+
+        The ledger that writes these regrets must not have added it up yet.
+        """
         self._is_logged[self.n_rounds - 1] = True
         self.wait(reader)
 
+    def add_up_of(self, reader: "RoundReader") -> None:
+        """Let one reader add up the rounds that it waits for, while others go on waiting."""
+        if not self.is_awaited_by(reader):
+            return
+        place = self._waiting[reader]
+        self._waiting[reader] = self.n_rounds  # so that its own reading meanwhile adds nothing up
+        is_logged = self._is_logged[place : self.n_rounds]
+        rounds = self._rounds_from(place, self._room_for_regrets(is_logged))
+        reader.add_played(rounds)
+        if reader.writes_regrets:
+            self._written_regret_sums.append(rounds.regret_sums)
+
     def add_up(self) -> None:
         """Let all who wait add up the rounds that are kept, of which none is left then."""
-        kept = self._kept
-        if kept is None or self.n_rounds == 0:
+        if self._kept is None or self.n_rounds == 0:
             return
         n_rounds = self.n_rounds
         waiting = self._waiting
-        is_logged = self._is_logged[:n_rounds]
-        n_rows = kept.losses.shape[1]
-        rounds = PlayedRounds(
-            round_indices=kept.round_indices[:n_rounds],
-            strategies=kept.strategies[:n_rounds],
-            choices=kept.choices[:n_rounds],
-            predicted=kept.predicted[:n_rounds],
-            losses=kept.losses[:n_rounds],
-            present=kept.present[:n_rounds],
-            suggested=kept.suggested[:n_rounds],
-            model_actions=kept.model_actions[:n_rounds],
-            outcomes=kept.outcomes[:n_rounds],
-            is_logged=is_logged,
-            regret_sums=np.empty((int(is_logged.sum()), 4, n_rows)),
-        )
+        regret_sums = self._room_for_regrets(self._is_logged[:n_rounds])
+        if self._written_regret_sums:
+            written = np.concatenate(self._written_regret_sums)
+            regret_sums[: len(written)] = written
+        rounds = self._rounds_from(0, regret_sums)
         self.n_rounds = 0  # so that nobody who reads meanwhile adds them up again
         self._waiting = {}
+        self._written_regret_sums = []
         self._is_logged = np.zeros(self._room, dtype=np.bool_)
         for reader, place in waiting.items():
-            reader.add_played(rounds.since(place))
+            if place < n_rounds:
+                reader.add_played(rounds.since(place))
+
+    def _room_for_regrets(self, is_logged: Mask) -> Array:
+        """Return room for the regrets after those of some rounds that are logged (n, 4, K)."""
+        assert self._kept is not None  # noqa: S101 - there are rounds
+        return np.empty((np.count_nonzero(is_logged), 4, self._kept.losses.shape[1]))
+
+    def _rounds_from(self, first: int, regret_sums: Array) -> PlayedRounds:
+        """Return the rounds that are kept from a place on, with the regrets of the logged ones."""
+        kept = self._kept
+        assert kept is not None  # noqa: S101 - there are rounds
+        rounds = slice(first, self.n_rounds)
+        return PlayedRounds(
+            round_indices=kept.round_indices[rounds],
+            strategies=kept.strategies[rounds],
+            choices=kept.choices[rounds],
+            predicted=kept.predicted[rounds],
+            losses=kept.losses[rounds],
+            present=kept.present[rounds],
+            suggested=kept.suggested[rounds],
+            model_actions=kept.model_actions[rounds],
+            outcomes=kept.outcomes[rounds],
+            is_logged=self._is_logged[rounds],
+            regret_sums=regret_sums,
+        )
 
     def _make_room(self, first: PlayedRounds) -> None:
         """Make room for rounds like a first one; for none of a large population."""
@@ -366,9 +402,12 @@ class RoundReader:
     ----------
     pending : PendingRounds
         The rounds that it has not added up yet; none until it waits for some.
+    writes_regrets : bool
+        Whether it writes the regrets after the rounds that are logged: a ledger does, and no other.
     """
 
     pending = PendingRounds()
+    writes_regrets: ClassVar[bool] = False
 
     def add_played(self, rounds: PlayedRounds) -> None:
         """Add rounds that follow those before; nothing may be kept of their arrays."""
@@ -384,8 +423,8 @@ class SumOfRounds:
     def __get__(self, reader: RoundReader | None, owner: type) -> Any:
         if reader is None:  # asked of the class, as by ``help``
             return self
-        if reader.pending.n_rounds:  # seldom: who reads one table reads others of the same rounds
-            reader.pending.add_up()
+        if reader.pending.n_rounds:
+            reader.pending.add_up_of(reader)
         return vars(reader)[self._attribute]
 
     def __set__(self, reader: RoundReader, table: Any) -> None:

@@ -5,7 +5,7 @@ import pytest
 
 from regretless import load
 from regretless.market.core.randomness import stream
-from regretless.market.records import Decision
+from regretless.market.records import Decision, Round
 from regretless.market.regret import pending_rounds
 from regretless.market.regret.ledger import MEASURES, Ledger
 from regretless.market.regret.pending_rounds import PlayedRounds, RoundReader
@@ -77,6 +77,7 @@ def test_rounds_of_every_kind_add_up_to_the_sums_and_regrets_of_rounds_added_at_
             later.pending.log_last(log)
 
     assert later.pending.n_rounds > 0
+    later.pending.add_up()
     for name in Ledger.SUMS:
         assert np.array_equal(getattr(later, name), getattr(at_once, name))
     assert np.array_equal(later.rounds, at_once.rounds)
@@ -121,6 +122,47 @@ def test_who_waits_later_gets_no_earlier_round() -> None:
     ledger.pending.add_up()
 
     assert np.array_equal(log.regret_sums, [ledger.regret_sums()])
+
+
+def test_a_ledger_that_is_read_early_leaves_the_regret_log_waiting_for_the_same_regrets() -> None:
+    rng = stream(5, "a ledger that is read alone")
+    at_once = Ledger(ROWS, ACTIONS, policies=2)
+    ledger = Ledger(ROWS, ACTIONS, policies=2)
+    log = RegretLog()
+    regrets_at_once = []
+    for t in range(12):
+        decision = pure_decision(rng)
+        losses = rng.random((ROWS, ACTIONS))
+        at_once.add(decision, losses, POLICY_ACTIONS)
+        regrets_at_once.append(at_once.regret_sums())
+        keep(ledger, decision, losses, round_index=t)
+        ledger.pending.log_last(log)
+        if t % 5 == 2:
+            assert np.array_equal(ledger.fixed, at_once.fixed)
+
+    assert log.regret_sums == []
+    ledger.pending.add_up()
+    assert np.array_equal(log.regret_sums, regrets_at_once)
+    assert np.array_equal(ledger.fixed, at_once.fixed)
+
+
+def test_the_regret_log_has_a_round_in_which_somebody_has_read_the_ledger(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    undisturbed = load("el-farol", rounds=12).build(seed=3)
+    undisturbed.run()
+    model = load("el-farol", rounds=12).build(seed=3)
+    let_views_be_of = model.passed
+
+    def read_ledgers(played: Round) -> None:
+        let_views_be_of(played)
+        for cohort in model.game.cohorts:
+            cohort.ledger.mean_loss()
+
+    monkeypatch.setattr(model, "passed", read_ledgers)  # called before the round is logged
+    model.run()
+
+    assert model.regret_frame().equals(undisturbed.regret_frame())
 
 
 @pytest.mark.parametrize("name", ["crop-choice", "sniping", "survival"])
