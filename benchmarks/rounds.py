@@ -7,9 +7,10 @@ rounds are played: one for the processor time per round, one with clocks in it, 
     adversary    contexts seen, commitments, and whatever it looks ahead at
     cohorts      decisions, and what learners learn
     measures     ledgers, comparisons, exploitability and windows
-    log          rows of the tables, and bounds at logged rounds
+    log          rows of the tables, and what bounds at logged rounds depend on
 
-What is left is the market and the round itself. Ratios of two checkouts say more than the times:
+What is left is the market and the round itself. Bounds are worked out, and columns made of rows,
+when somebody reads a table, and not in a round. Ratios of two checkouts say more than the times:
 run the command in each, one after the other, several times.
 """
 

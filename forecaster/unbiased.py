@@ -42,6 +42,7 @@ from regretless.forecaster.guarantees.regret_bound import RegretBound
 from regretless.forecaster.minimax.cube import Box, cube
 from regretless.forecaster.minimax.game import HullSolver, Solution
 from regretless.forecaster.reference import PLAIN, Band, Reference
+from regretless.forecaster.standing import Standing
 from regretless.forecaster.switch_test import SwitchTest
 from regretless.forecaster.weights import BoundInputs, Moment, WeightRule, rule_of
 from regretless.market.best_response import SmoothResponse
@@ -67,6 +68,7 @@ EARLY_TOLERANCE = 0.05  # times 1 / sqrt(t)
 LATE_TOLERANCE = 1.5  # times 1 / t
 LAST_EARLY_ROUND = round((LATE_TOLERANCE / EARLY_TOLERANCE) ** 2)  # 900, where the two meet
 ROUNDING = 1e-12  # of sums
+MAX_EXPERTS_OF_EXCERPT = 100_000  # some megabytes: of more events bounds are worked out at once
 
 
 def tolerance_at(time: int) -> float:
@@ -416,8 +418,8 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
     def event_bounds(self, occupancy: Array) -> tuple[Array, Array] | None:
         return self.bias_bound().event_bounds(occupancy)
 
-    def bias_bound(self, events: EventSet | None = None) -> RegretBound:
-        """Bound every event's bias so far; of ``others`` among the events, theirs."""
+    def standing(self) -> Standing:
+        """Return where it stands now: what its bounds are worked out from."""
         inputs = BoundInputs(
             experts=self.events.experts,
             rounds=self.time,
@@ -426,20 +428,34 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
             switch_test=self.switch_test,
             trusted=self.trusting,
         )
-        return (events or self.events).bound(inputs, self.solver.hull)
+        return Standing(
+            self.events,
+            self.draws,
+            self.solver.hull,
+            inputs,
+            self._log_potential_at_start,
+            self._log_variation_at_start,
+        )
+
+    def excerpt(self) -> Standing | None:
+        """Return where it stands now, for who reads its bounds later; None if it cannot be kept.
+
+        Large sums are not copied, and of a user's own part nobody knows on what its bounds depend.
+        """
+        parts = (type(self), type(self.events.rule))
+        if self.events.experts > MAX_EXPERTS_OF_EXCERPT or not all(map(is_ours, parts)):
+            return None
+        self._note_start_of_games()
+        return self.standing().excerpt()
+
+    def bias_bound(self, events: EventSet | None = None) -> RegretBound:
+        """Bound every event's bias so far; of ``others`` among the events, theirs."""
+        return self.standing().bias_bound(events)
 
     def known_bound(self, events: EventSet | None = None) -> RegretBound:
         """Bound every event's bias, with what is known of all variations so far."""
         self._note_start_of_games()
-        bound = self.bias_bound(events)
-        if self._log_potential_at_start is None:  # variations count from the first game on
-            return bound
-        mean_log_variation = (
-            self.events.sum_of_log_variations() / self.events.experts - self._log_variation_at_start
-        )
-        return bound.with_inputs(
-            log_start=self._log_potential_at_start, mean_log_variation=mean_log_variation
-        )
+        return self.standing().known_bound(events)
 
     def beforehand(self, rounds: int) -> RegretBound:
         """Bound every event's bias after so many rounds, if the solver meets its tolerance."""

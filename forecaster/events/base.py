@@ -20,6 +20,7 @@ two intervals of each length and 2 (MIN_INTERVAL - 1) single rounds.
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple
 
@@ -39,6 +40,7 @@ from regretless.market.numerics.greatest import sums_of_greatest
 from regretless.market.records import Event
 
 ROUNDING = 1e-9  # of a sum of gains and margins over all rounds
+NO_SUMS: Array = np.empty(0)  # stands for sums that were not copied
 
 
 class EventSums(NamedTuple):
@@ -73,6 +75,16 @@ class EventSums(NamedTuple):
             self.occupancy[index],
             self.predicted[index],
             self.prior,
+        )
+
+    def excerpt(self) -> "EventSums":
+        """Return a copy without gains and squares, on which bounds do not depend."""
+        return self._replace(
+            gain=NO_SUMS,
+            variation=self.variation.copy(),
+            squares=NO_SUMS,
+            occupancy=self.occupancy.copy(),
+            predicted=self.predicted.copy(),
         )
 
     def gain_in_band(self, band: Band) -> Array:
@@ -273,6 +285,15 @@ class EventSet(Checkpointable, ABC):
         """
         return None
 
+    def excerpt(self, *, games_have_begun: bool) -> "EventSet | None":
+        """Return a copy of the sums that bounds on regret so far are worked out from, as they are.
+
+        It answers ``from_variation`` and ``realised``, and ``sum_of_log_variations`` once the games
+        have begun, as no reference is trusted. Nothing is added to it. None where no such copy is
+        made: of a user's own set nobody knows what it adds up.
+        """
+        return None
+
     @property
     def others(self) -> "EventSet | None":
         """What promises something to losses that are not listed; None where nothing does."""
@@ -351,6 +372,18 @@ class Together(EventSet):
             if part.others is not None:
                 return part.others
         return None
+
+    def excerpt(self, *, games_have_begun: bool) -> "EventSet | None":
+        parts = []
+        for part in self.parts:
+            excerpt_of_part = part.excerpt(games_have_begun=games_have_begun)
+            if excerpt_of_part is None:
+                return None
+            parts.append(excerpt_of_part)
+        excerpt = copy(self)
+        excerpt.parts = parts
+        excerpt.first = parts[0]
+        return excerpt
 
     from_variation = Delegated("first")
     gained = Delegated("first")

@@ -14,6 +14,7 @@ rows, n)`` one slice per policy is active in a round, and the game sees a single
 """
 
 from collections.abc import Iterator, Sequence
+from copy import copy
 
 import numpy as np
 
@@ -29,6 +30,7 @@ from regretless.forecaster.switch_test import SwitchTest
 from regretless.forecaster.weights import AdaptiveWeights, Moment, WeightRule
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.compiled import compiled
+from regretless.market.core.own_code import is_ours
 from regretless.market.numerics.pairwise_sum import pairwise_sum
 from regretless.market.records import Event, Policy, checked_suggestion
 
@@ -158,6 +160,13 @@ class VectorEvents(EventSet):
         return any(
             switch_test.rejects(np.abs(view.gain), view.squares, hint=hint) for view in active
         )
+
+    def excerpt(self, *, games_have_begun: bool) -> EventSet | None:
+        if not is_ours(type(self)):
+            return None
+        excerpt = copy(self)
+        excerpt.views = [view.excerpt() for view in self.views]
+        return excerpt
 
     def gained(self, group: ProtectedLosses, losses: Indices) -> Array:
         """Return <r(c) - r(a), B_a>, and for a policy the sum over what it suggests (k, A, C)."""

@@ -4,6 +4,7 @@
 of V: ``near``, of rounds in which the draw is close to certain, and the sums U_{a,c} of others.
 """
 
+from copy import copy
 from typing import ClassVar
 
 import numpy as np
@@ -140,6 +141,14 @@ class GroupDraws:
         """All sums."""
         return self.ends, self.far, self.pairs
 
+    def excerpt(self) -> "GroupDraws":
+        """Return a copy."""
+        excerpt = copy(self)
+        excerpt.ends = self.ends.copy()
+        excerpt.far = self.far.copy()
+        excerpt.pairs = self.pairs.copy()
+        return excerpt
+
     def add(self, probabilities: Array, losses: Array, first: int = 0) -> None:
         """Add a round: probabilities and losses of rows (R,), the group's from ``first`` on."""
         _add_draw(probabilities, losses, first, self.ends, self.far, self.pairs)
@@ -173,6 +182,12 @@ class Draws(Checkpointable):
         )
         for draws, first_row in self._other_groups:
             draws.add(occupancy, losses, first_row)
+
+    def excerpt(self) -> "Draws":
+        """Return a copy of what is known of the losses' own draws, to be read and not added to."""
+        excerpt = copy(self)
+        excerpt.groups = [group.excerpt() for group in self.groups]
+        return excerpt
 
     def of_anybody(self, width: Array) -> Array:
         """Return V and what is sure, of losses of any ranges (K,): each atom has its own action."""

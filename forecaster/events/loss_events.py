@@ -45,13 +45,20 @@ expectation.
 
 import math
 from collections.abc import Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from regretless.forecaster.events.base import ROUNDING, EventSet, EventSums, WeightedEvents
+from regretless.forecaster.events.base import (
+    NO_SUMS,
+    ROUNDING,
+    EventSet,
+    EventSums,
+    WeightedEvents,
+)
 from regretless.forecaster.events.loss_table import LossTable, Played, ProtectedLosses
 from regretless.forecaster.guarantees.gain_bound import (
     ASSIGNMENT_COSTS,
@@ -72,6 +79,7 @@ from regretless.forecaster.weights import (
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.compiled import compiled
 from regretless.market.core.errors import UserError
+from regretless.market.core.own_code import is_ours
 from regretless.market.losses.basis import Hull
 from regretless.market.numerics.storage import without_unused_numbers
 from regretless.market.records import Event, checked_suggestion
@@ -352,6 +360,21 @@ class Gains:
         # sums are looked through only where this could matter to the switch test.
         self.greatest_sum_at_most = math.inf
         self._tests: KindsOfTest | None = None  # with the switch test that was asked last
+
+    def excerpt(self, *, games_have_begun: bool) -> "Gains":
+        """Return a copy of the sums of comparators that are not models, to be read only.
+
+        Variations are left out until the games begin, and squares always.
+        """
+        excerpt = copy(self)
+        excerpt.gain = self.gain[:, :, : self.fixed].copy()
+        excerpt.margin = self.margin[:, :, : self.fixed].copy()
+        excerpt.variation = NO_SUMS
+        if games_have_begun:
+            excerpt.variation = self.variation[:, :, : self.fixed].copy()
+        excerpt.squares = NO_SUMS
+        excerpt.played_squares = NO_SUMS
+        return excerpt
 
     def suggestions(self, x: object, models: Indices | None) -> Indices:
         """Return what policies suggest given the context, to all alike, and models: (K, C - A)."""
@@ -654,6 +677,29 @@ class GainEvents(EventSet):
             models=self.models,
         )
 
+    def excerpt(self, *, games_have_begun: bool) -> EventSet | None:
+        if not is_ours(type(self)):
+            return None
+        excerpt = copy(self)
+        excerpt.copy_sums(games_have_begun=games_have_begun)
+        return excerpt
+
+    def copy_sums(self, *, games_have_begun: bool) -> None:
+        """Let the sums that bounds depend on be copies, of which another set has the originals.
+
+        The others are left out: until the games begin, all but gains and margins.
+        """
+        (sums,) = self.views
+        variation = sums.variation.copy() if games_have_begun else NO_SUMS
+        self.views = [
+            sums._replace(gain=NO_SUMS, variation=variation, squares=NO_SUMS, occupancy=NO_SUMS)
+        ]
+        self._margin = NO_SUMS
+        self._played_squares = NO_SUMS
+        self.members = [
+            member.excerpt(games_have_begun=games_have_begun) for member in self.members
+        ]
+
     def gained(self, group: ProtectedLosses, losses: Indices) -> Array:
         """Return the gains against actions and policies (k, A, C), without those against models."""
         member = self.members[self.rows.group_index(group)]
@@ -800,6 +846,14 @@ class Assignments(GainEvents):
             rows, gain, margin = gains_of_group
             chance = charged.play_chance[member.rows]
             _add_to_assignments(rows, gain, margin, chance, games_have_begun, sums)
+
+    def copy_sums(self, *, games_have_begun: bool) -> None:
+        kept_sums = []
+        if games_have_begun:  # assignments are bounded from then on
+            for member, sums in zip(self.members, self._assignment_sums, strict=True):
+                kept_sums.append(sums[..., : member.fixed].copy())
+        super().copy_sums(games_have_begun=games_have_begun)
+        self._assignment_sums = kept_sums
 
     def log_potential(self, band: Band) -> float:
         """Return the logarithm of the potentials of the gains and, by their prior, assignments."""

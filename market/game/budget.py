@@ -197,7 +197,7 @@ class BudgetConstraint(Unlimited):
             bound=add_limited_rounds(guarantee.bound),
             to_models=add_limited_rounds(guarantee.to_models),
             from_variation=add_limited_rounds(guarantee.from_variation),
-            so_far=None,  # what is added is added to each of both
+            take_note=None,  # what is added is added to each of both
             contextual=add_limited_rounds(guarantee.contextual),
             window=None,  # rounds are not counted by window
         )

@@ -84,5 +84,5 @@ def _with_price_impact(game: Game, cohort_index: int, promise: Guarantee) -> Gua
         return np.asarray(bound() + (added_regret if everybody_stays else np.nan))
 
     notes = "; ".join(filter(None, (promise.note, caveat)))
-    dropped = dict.fromkeys(("to_models", "from_variation", "so_far", "contextual", "window"))
+    dropped = dict.fromkeys(("to_models", "from_variation", "take_note", "contextual", "window"))
     return replace(promise, bound=bound_with_impact, note=notes, **dropped)  # type: ignore[arg-type]

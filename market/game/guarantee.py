@@ -38,8 +38,8 @@ class Guarantee:
     covers: Mask | None = None  # the rows (K,) to which label and bounds apply; None for all
     to_models: Callable[[], Array] | None = None  # on the regret to every model so far
     from_variation: Callable[[], Array] | None = None  # ``bound`` at the variations of the biases
-    # Both at once, where that takes less than one after the other.
-    so_far: Callable[[], BoundsSoFar] | None = None
+    # Takes note of what both depend on after a round, and returns who works them out then or later.
+    take_note: Callable[[], Callable[[], BoundsSoFar]] | None = None
     trusted: Callable[[], Mask] | None = None  # the rows (K,) of which that is the regret itself
     contextual: Callable[[], Array] | None = None  # on contextual swap regret so far
     beforehand: Callable[[int], Array] | None = None  # ``bound`` after so many rounds, at most

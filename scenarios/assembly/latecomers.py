@@ -100,7 +100,7 @@ def serve_guest(served: ServedCohort, block: Block, *, promises: int, reach: flo
         bound=terms.bound,
         covers=covered,
         from_variation=terms.from_variation,
-        so_far=terms.so_far,
+        take_note=terms.take_note,
         trusted=terms.trusted,
     )
     return _with_guarantee(served, guarantee, note)

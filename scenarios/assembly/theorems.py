@@ -17,7 +17,7 @@ covers the rounds of a stay that are its own, and what the left sides bound adds
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,7 @@ from regretless.forecaster.events.loss_table import ProtectedLosses
 from regretless.forecaster.events.stays import StayRecord, WindowRecord
 from regretless.forecaster.guarantees.draws import swap_draws
 from regretless.forecaster.guarantees.regret_bound import RegretBound
+from regretless.forecaster.standing import Standing
 from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.market.core.arrays import Array, Indices, Mask
 from regretless.market.game.attendance import Attendance
@@ -36,6 +37,7 @@ from regretless.market.numerics.storage import is_mapped
 from regretless.scenarios.assembly.cohorts import ServedCohort
 
 Span = tuple[int, int]  # the first and last round of a window
+Stand = UnbiasedPrediction | Standing  # where a forecaster stands: now, or after some round
 
 
 def find_guarantee(
@@ -83,7 +85,7 @@ def find_guarantee(
         bound=terms.bound,
         to_models=terms.to_models if has_model_regret else None,
         from_variation=terms.from_variation,
-        so_far=terms.so_far,
+        take_note=terms.take_note,
         trusted=terms.trusted,
         beforehand=terms.beforehand,
         contextual=terms.contextual if has_contextual_regret else None,
@@ -204,25 +206,42 @@ class Terms:
 
         NaN for a row that is not served.
         """
-        return self._bound_with(self._regret_from_draws())
+        players = self._players
+        return self._bound_with(players, self._regret_from_draws(players), gap=self.cohort.gap())
 
     def from_variation(self) -> Array:
         """Bound the same by the variations of the biases and the margins so far, too."""
-        return self.so_far().from_variation
+        return self._so_far(self._players, gap=self.cohort.gap()).from_variation
 
-    def so_far(self) -> BoundsSoFar:
-        """Return both bounds; what they share is worked out once."""
-        regret_from_draws = self._regret_from_draws()
-        bound = self._bound_with(regret_from_draws)
+    def take_note(self) -> Callable[[], BoundsSoFar]:
+        """Return who works both bounds out, now or later; what they share is worked out once."""
+        gap = self.cohort.gap()
+        standings = []
         if self.served.attendance.throughout:
-            from_variation = self._variation_bound(bound, regret_from_draws)
+            for player in self._players:
+                standing = player.excerpt()
+                if standing is not None:
+                    standings.append(standing)
+        if len(standings) == len(self._players):
+            return partial(self._so_far, standings, gap=gap)
+        bounds = self._so_far(self._players, gap=gap)
+        return lambda: bounds
+
+    def _so_far(self, players: Sequence[Stand], *, gap: float) -> BoundsSoFar:
+        """Return both bounds as the forecasters stood after some round."""
+        regret_from_draws = self._regret_from_draws(players)
+        bound = self._bound_with(players, regret_from_draws, gap=gap)
+        if self.served.attendance.throughout:
+            from_variation = self._variation_bound(players, bound, regret_from_draws)
         else:
             from_variation = self._variation_bound_over_stays(bound, regret_from_draws)
         return BoundsSoFar(bound, from_variation)
 
-    def _bound_with(self, regret_from_draws: Array) -> Array:
+    def _bound_with(
+        self, players: Sequence[Stand], regret_from_draws: Array, *, gap: float
+    ) -> Array:
         """Return what ``bound`` says, given what draws add in sum over the rounds (K,)."""
-        bounds = self._bounds
+        bounds = self._bounds_of(players)
         weights = self._weights
         policies = len(self.cohort.policies)
         attendance = self.served.attendance
@@ -233,14 +252,16 @@ class Terms:
         else:
             weights_of_rows = weights[self.served.protected_index]
             expected = over_stays(bounds, weights_of_rows, attendance, policies=policies)
-        expected = expected + regret_from_draws / self._rounds
+        expected = expected + regret_from_draws / self._rounds_of(players)
         if self._acts_on_broadcast and all(map(self._is_charged_as_drawn, bounds)):
             drawn = self._summed(bounds, lambda bound: bound.realised(weights, policies=policies))
             expected = np.minimum(expected, drawn)
-        regret = np.asarray(expected + self._regret_from_basis + self.cohort.gap())
+        regret = np.asarray(expected + self._regret_from_basis + gap)
         return regret if self.covered is None else np.where(self.covered, regret, np.nan)
 
-    def _variation_bound(self, bound_now: Array, regret_from_draws: Array) -> Array:
+    def _variation_bound(
+        self, players: Sequence[Stand], bound_now: Array, regret_from_draws: Array
+    ) -> Array:
         """Bound the same of who is there throughout (K,).
 
         ``bound_now`` (K,) is the bound whatever the variations are, ``regret_from_draws`` (K,) what
@@ -250,7 +271,7 @@ class Terms:
         # Regret in sum over the rounds: of each protected loss, and then of each row (K,).
         total_by_loss = np.zeros(sum(len(group.weights) for group in self.groups))
         regrets_as_drawn = []  # of each forecaster that bounds more than expectations
-        for player in self._players:
+        for player in players:
             others = self._others(player)
             known_bound = player.known_bound(others)
             events = others or player.events
@@ -261,10 +282,11 @@ class Terms:
                 if of_turn is not None:
                     regrets_as_drawn.append(of_turn)
         total = total_by_loss[protected_index] + regret_from_draws
-        if len(regrets_as_drawn) == len(self._players):
+        if len(regrets_as_drawn) == len(players):
             as_drawn = np.asarray(np.sum(regrets_as_drawn, axis=0))
             total = np.minimum(total, as_drawn[protected_index])
-        return np.asarray(np.minimum(bound_now, total / self._rounds + self._regret_from_basis))
+        rounds = self._rounds_of(players)
+        return np.asarray(np.minimum(bound_now, total / rounds + self._regret_from_basis))
 
     def _variation_bound_over_stays(self, bound_now: Array, regret_from_draws: Array) -> Array:
         """Bound the same of who comes and goes, by what is known of both ends of each stay."""
@@ -272,7 +294,7 @@ class Terms:
         for followed in self.stays:
             total[followed.rows] += followed.player.over_stays(followed.record)
         total = total + regret_from_draws
-        from_gains = total / self._rounds + self._regret_from_basis
+        from_gains = total / self._rounds_of(self._players) + self._regret_from_basis
         # Who enters later has no bound beforehand where gains are scalar.
         return np.asarray(np.fmin(bound_now, from_gains))
 
@@ -321,7 +343,7 @@ class Terms:
             elif end:
                 of_turn = replace(bound.with_inputs(rounds=end), holds_throughout=True)
                 total += end * of_turn.a_priori(weights, policies=policies)
-        draws_so_far = self._variance_and_range(fixed=policies == 0)
+        draws_so_far = self._variance_and_range(self._players, fixed=policies == 0)
         drawn = swap_draws(
             np.minimum(draws_so_far, self._greatest_variance_and_range(rounds)),
             promises=self.promises * (first + 1) * (first + 2),  # over all first rounds
@@ -335,18 +357,18 @@ class Terms:
 
     def contextual(self) -> Array:
         """Bound each row's realised contextual swap regret per round (K,)."""
-        expected = self._summed(self._bounds, lambda bound: bound.contextual(self._weights))
+        bounds = self._bounds_of(self._players)
+        expected = self._summed(bounds, lambda bound: bound.contextual(self._weights))
         actions = self.cohort.loss.actions
         drawn = swap_draws(
-            self._variance_and_range(fixed=False),
+            self._variance_and_range(self._players, fixed=False),
             width=self._width,
             actions=actions**2,
             comparators=actions,
             promises=self.promises * len(self.cohort.policies),
         )
-        return np.asarray(
-            expected + drawn / self._rounds + self._regret_from_basis + self.cohort.gap()
-        )
+        rounds = self._rounds_of(self._players)
+        return np.asarray(expected + drawn / rounds + self._regret_from_basis + self.cohort.gap())
 
     def to_models(self) -> Array:
         """Bound each row's realised regret per round to every model (K,).
@@ -354,20 +376,22 @@ class Terms:
         By the least that is known: beforehand, or from variations and margins so far.
         """
         gap = self.cohort.gap()
-        expected = self._summed(self._bounds, lambda bound: bound.to_models(self._weights)) + gap
+        bounds = self._bounds_of(self._players)
+        rounds = self._rounds_of(self._players)
+        expected = self._summed(bounds, lambda bound: bound.to_models(self._weights)) + gap
         sums_of_players = [player.to_models(self.groups[0]) for player in self._players]
         known_sums = [sums for sums in sums_of_players if sums is not None]
         if len(known_sums) == len(sums_of_players):
             of_worst_model = np.sum(known_sums, axis=0).max(1)[self.served.protected_index]
-            expected = np.minimum(expected, of_worst_model / self._rounds)
+            expected = np.minimum(expected, of_worst_model / rounds)
         drawn = swap_draws(
-            self._variance_and_range(fixed=True),
+            self._variance_and_range(self._players, fixed=True),
             width=self._width,
             actions=0,
             comparators=1,
             promises=self.promises,
         )
-        return np.asarray(expected + drawn / self._rounds + self._regret_from_basis)
+        return np.asarray(expected + drawn / rounds + self._regret_from_basis)
 
     def _summed(
         self, bounds: Sequence[RegretBound], regret: Callable[[RegretBound], Array | None]
@@ -389,11 +413,11 @@ class Terms:
         """Whether a bound holds for the predictions that were broadcast, not in expectation."""
         return bound.inputs.risk < 1 and not bound.inputs.trusted
 
-    def _regret_from_draws(self) -> Array:
+    def _regret_from_draws(self, players: Sequence[Stand]) -> Array:
         """Bound what draws add to swap regret, in sum over the rounds (K,)."""
         has_policies = len(self.cohort.policies) > 0
         return swap_draws(
-            self._variance_and_range(fixed=not has_policies),
+            self._variance_and_range(players, fixed=not has_policies),
             promises=self.promises,
             **self._terms_of_swap_draws,
         )
@@ -405,18 +429,18 @@ class Terms:
         comparators = actions + len(self.cohort.policies)
         return {"actions": actions, "comparators": comparators, "width": self._width}
 
-    def _variance_and_range(self, *, fixed: bool) -> Array:
+    def _variance_and_range(self, players: Sequence[Stand], *, fixed: bool) -> Array:
         """Return V and what is sure of draws (2, K), never more than a row's rounds allow."""
-        greatest = self._greatest_variance_and_range(self._rounds)
+        greatest = self._greatest_variance_and_range(self._rounds_of(players))
         if self.cohort.private or self.rounds_beforehand:  # see ``market.game.caveats``
             return greatest
         total: Array | float = 0.0
-        for player in self._players:
+        for player in players:
             total = total + self._variance_and_range_of_turn(player, fixed=fixed)
         of_rows = np.asarray(total)[:, self.served.protected_index]
         return np.asarray(np.minimum(of_rows, greatest))
 
-    def _variance_and_range_of_turn(self, player: UnbiasedPrediction, *, fixed: bool) -> Array:
+    def _variance_and_range_of_turn(self, player: Stand, *, fixed: bool) -> Array:
         """Return V and what is sure of one forecaster's draws, for every protected loss."""
         if not self.losses_are_listed:  # for any losses of such a range
             return np.asarray(player.draws.of_anybody(self._width))
@@ -444,7 +468,7 @@ class Terms:
             moved = self.cohort.response.lipschitz * self._distance_to_served
         return np.asarray(2 * self._distance_to_served + moved)
 
-    def _others(self, player: UnbiasedPrediction) -> EventSet | None:
+    def _others(self, player: Stand) -> EventSet | None:
         """Return the events that serve losses that are not listed; None where these are."""
         return None if self.losses_are_listed else player.events.others
 
@@ -461,11 +485,10 @@ class Terms:
         """Whether its agents are there throughout and act on the prediction that is broadcast."""
         return self.served.attendance.throughout and not self.cohort.private
 
-    @property
-    def _bounds(self) -> list[RegretBound]:
-        """The bound of each forecaster on its biases."""
+    def _bounds_of(self, players: Sequence[Stand]) -> list[RegretBound]:
+        """Return the bound of each forecaster on its biases."""
         if self.rounds_beforehand is None:
-            return [player.bias_bound(self._others(player)) for player in self._players]
+            return [player.bias_bound(self._others(player)) for player in players]
         turns = len(self._players)
         bounds = []
         for turn, player in enumerate(self._players):
@@ -474,10 +497,9 @@ class Terms:
                 bounds.append(player.beforehand(rounds))
         return bounds
 
-    @property
-    def _rounds(self) -> Array | int:
-        """Rounds that each row was there."""
-        rounds = self.rounds_beforehand or sum(player.time for player in self._players)
+    def _rounds_of(self, players: Sequence[Stand]) -> Array | int:
+        """Return for how many rounds each row was there."""
+        rounds = self.rounds_beforehand or sum(player.time for player in players)
         attendance = self.served.attendance
         return rounds if attendance.throughout else stayed(attendance, rounds)
 
@@ -524,7 +546,7 @@ def promise_to_anybody(served: ServedCohort, block: Block, promises: int) -> Gua
         bound=terms.bound,
         covers=served.hears_at_once(),
         from_variation=terms.from_variation,
-        so_far=terms.so_far,
+        take_note=terms.take_note,
     )
 
 
