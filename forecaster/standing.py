@@ -6,7 +6,7 @@ later rounds change, and what it then says later is what it would have said at o
 bit.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from regretless.forecaster.events.base import EventSet
 from regretless.forecaster.events.draws import Draws
@@ -55,4 +55,11 @@ class Standing:
         events = self.events.excerpt(games_have_begun=games_have_begun)
         if events is None:
             return None
-        return replace(self, events=events, draws=self.draws.excerpt())
+        return Standing(
+            events,
+            self.draws.excerpt(),
+            self.hull,
+            self.inputs,
+            self.log_potential_at_start,
+            self.log_variation_at_start,
+        )

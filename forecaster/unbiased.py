@@ -189,6 +189,8 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
         self._drawn_atom: int | None = None  # index of the prediction that was broadcast, if known
         self._outcome: Array | None = None  # y (d,) of the round that ``update`` learns, if known
         self.instances = (self,)  # it takes turns with nobody
+        is_small = events.experts <= MAX_EXPERTS_OF_EXCERPT
+        self._offers_excerpts = is_small and is_ours(type(self)) and is_ours(type(events.rule))
         # what agents gain in the rounds in which they take part, and in windows
         self.stays: list[StayRecord | WindowRecord] = []
 
@@ -442,8 +444,7 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
 
         Large sums are not copied, and of a user's own part nobody knows on what its bounds depend.
         """
-        parts = (type(self), type(self.events.rule))
-        if self.events.experts > MAX_EXPERTS_OF_EXCERPT or not all(map(is_ours, parts)):
+        if not self._offers_excerpts:
             return None
         self._note_start_of_games()
         return self.standing().excerpt()

@@ -79,12 +79,16 @@ class EventSums(NamedTuple):
 
     def excerpt(self) -> "EventSums":
         """Return a copy without gains and squares, on which bounds do not depend."""
-        return self._replace(
-            gain=NO_SUMS,
-            variation=self.variation.copy(),
-            squares=NO_SUMS,
-            occupancy=self.occupancy.copy(),
-            predicted=self.predicted.copy(),
+        return EventSums(
+            self.rows,
+            NO_SUMS,
+            self.variation.copy(),
+            NO_SUMS,
+            self.occupancy.copy(),
+            self.predicted.copy(),
+            self.prior,
+            self.both_signs,
+            self.against_models,
         )
 
     def gain_in_band(self, band: Band) -> Array:

@@ -143,7 +143,7 @@ class GroupDraws:
 
     def excerpt(self) -> "GroupDraws":
         """Return a copy."""
-        excerpt = copy(self)
+        excerpt = GroupDraws(*self.far.shape)
         excerpt.ends = self.ends.copy()
         excerpt.far = self.far.copy()
         excerpt.pairs = self.pairs.copy()

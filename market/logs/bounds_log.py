@@ -78,9 +78,12 @@ class BoundsLog(Checkpointable):
             zip(self._cohorts, self.guarantees, strict=True)
         ):
             is_too_large = cohort.ledger.shape[0] > MAX_LEDGER_ROWS and not is_last
-            if guarantee.bound is None or is_too_large or not np.any(cohort.ledger.rounds):
+            if guarantee.bound is None or is_too_large:
                 continue
-            self._noted_rows.append(_noted_row(rounds_played, cohort_index, cohort, guarantee))
+            has_played = cohort.ledger.played  # (K,)
+            if has_played.any():
+                noted_row = _noted_row(rounds_played, cohort_index, has_played, cohort, guarantee)
+                self._noted_rows.append(noted_row)
 
     def work_out(self) -> None:
         """Work out the bounds of all rows so far."""
@@ -151,9 +154,16 @@ def _logged_after(rounds_played: int) -> int:
 
 
 def _noted_row(
-    rounds_played: int, cohort_index: int, cohort: Cohort, guarantee: Guarantee
+    rounds_played: int,
+    cohort_index: int,
+    has_played: Mask,
+    cohort: Cohort,
+    guarantee: Guarantee,
 ) -> NotedRow:
-    """Take note of a row's values: the greatest over the rows to which the bounds apply."""
+    """Take note of a row's values: the greatest over the rows to which the bounds apply.
+
+    ``has_played`` says which of the cohort's rows have (K,).
+    """
     ledger = cohort.ledger
     regret = ledger.regret("decision_swap")
     if regret is None:
@@ -164,7 +174,7 @@ def _noted_row(
         bound_from_bias = bound_from_bias + response_gap
     else:
         bound_from_bias = None
-    is_covered = ledger.played
+    is_covered = has_played
     if guarantee.covers is not None:
         is_covered = is_covered & guarantee.covers
     return NotedRow(

@@ -312,9 +312,10 @@ class PendingRounds:
         self.wait(reader)
 
     def add_up_of(self, reader: "RoundReader") -> None:
-        """Let one reader add up the rounds that it waits for, while others go on waiting."""
-        if not self.is_awaited_by(reader):
-            return
+        """Let one reader add up the rounds that it waits for, while others go on waiting.
+
+        It waits for some (``is_awaited_by``).
+        """
         place = self._waiting[reader]
         self._waiting[reader] = self.n_rounds  # so that its own reading meanwhile adds nothing up
         is_logged = self._is_logged[place : self.n_rounds]
@@ -423,7 +424,7 @@ class SumOfRounds:
     def __get__(self, reader: RoundReader | None, owner: type) -> Any:
         if reader is None:  # asked of the class, as by ``help``
             return self
-        if reader.pending.n_rounds:
+        if reader.pending.is_awaited_by(reader):
             reader.pending.add_up_of(reader)
         return vars(reader)[self._attribute]
 
