@@ -72,6 +72,23 @@ def test_rows_are_played_as_their_owners_respond(seed: int) -> None:
     assert not expected[~is_played].any()
 
 
+@pytest.mark.parametrize("n_losses", [1, 2, 3, 8, 11])
+def test_expected_losses_are_the_same_in_blocks_of_any_width(n_losses: int) -> None:
+    """Tables of 4 to 44 rows fill blocks of 8, 16 and 32 lanes, and more than one block."""
+    rng = stream(n_losses, "blocks")
+    offset = rng.normal(size=(n_losses, 4))
+    weights = rng.normal(size=(n_losses, 4, SIZE))
+    rows = LossTable([ProtectedLosses(offset, weights, eta=1.5)])
+    point = rng.random(SIZE)
+
+    responses = loss_table.responses_at(rows, point)
+
+    expected_losses = offset + weights @ point
+    chances = np.exp(-1.5 * expected_losses)
+    chances /= chances.sum(axis=1, keepdims=True)
+    assert responses == pytest.approx(chances.ravel(), rel=1e-12)
+
+
 @each_seed
 def test_best_responses_to_points_are_the_first_of_least_losses(seed: int) -> None:
     rng = stream(seed, "best responses")
