@@ -50,6 +50,7 @@ from regretless.market.game.protocols import Cohort
 from regretless.market.markets.aggregate import (
     Moments,
     Settling,
+    add_observation,
     cut_and_add,
     follow,
 )
@@ -140,10 +141,15 @@ def _answer_traffic(
     outcome: Array,
     flow: Array,
     new_level: Array,
+    time: Array,
     n_outcomes: int,
     mean: Array,
     squares: Array,
-) -> tuple[bool, float]:
+    mean_flow: Array,
+    squares_of_flow: Array,
+    mean_time: Array,
+    squares_of_time: Array,
+) -> bool:
     """Let the level follow the flows of a round, and write the outcome (compiled).
 
     With x the level that ``follow`` returns, y_e is that of ``road_at_rest`` at x_e, cut to [0, 1];
@@ -161,27 +167,31 @@ def _answer_traffic(
         The fundamental, which becomes the outcome in place.
     flow, new_level : array (d,)
         Written: the share of drivers on each road, and the level after it.
+    time : array (1,)
+        Written: the mean travel time.
     n_outcomes, mean, squares
         Of ``Moments``: how many there are with this one; the others (d,) are updated in place.
+    mean_flow, squares_of_flow, mean_time, squares_of_time : arrays (d,) and (1,)
+        Of the ``Moments`` of flows and of the mean travel time, updated in place.
 
     Returns
     -------
     bool
         Whether [0, 1] cut the outcome.
-    float
-        The mean travel time.
     """
     drivers = max(sums[0, 0] + sums[1, 0], 1.0)
     for e in range(len(outcome)):
         flow[e] = (sums[0, 1 + e] + sums[1, 1 + e]) / drivers
     settled = follow(level, flow, adjustment, answers_at_once, new_level)
-    mean_time = 0.0
+    time[0] = 0.0
     for e in range(len(outcome)):
-        mean_time += settled[e] * (free_times[e] + time_per_flow[e] * settled[e])
+        time[0] += settled[e] * (free_times[e] + time_per_flow[e] * settled[e])
         outcome[e] = _road_at_rest(
             outcome[e], settled[e], free_times[e], time_per_flow[e], toll, noise
         )
-    return cut_and_add(outcome, n_outcomes, mean, squares), mean_time
+    add_observation(flow, n_outcomes, mean_flow, squares_of_flow)
+    add_observation(time, n_outcomes, mean_time, squares_of_time)
+    return cut_and_add(outcome, n_outcomes, mean, squares)
 
 
 @register.market("attendance")
@@ -331,7 +341,8 @@ class Routes(Settling):
         outcome = self.begin_outcome(fundamental)
         flow = np.empty(self.goods)
         level = np.empty(self.goods)
-        was_cut, mean_time = _answer_traffic(
+        time = np.empty(1)
+        self.clipped += _answer_traffic(
             load,
             self.level,
             self.adjustment,
@@ -343,15 +354,18 @@ class Routes(Settling):
             outcome,
             flow,
             level,
+            time,
             self.outcomes.count,
             self.outcomes.mean,
             self.outcomes.squares,
+            self.flows.mean,
+            self.flows.squares,
+            self.times.mean,
+            self.times.squares,
         )
-        self.clipped += was_cut
+        self.flows.count = self.outcomes.count
+        self.times.count = self.outcomes.count
         self.level = level
-        time = np.array([mean_time])
-        self.flows.add(flow)
-        self.times.add(time)
         self.last = {"fundamental": fundamental, "flow": flow, "time": time}
         return outcome
 

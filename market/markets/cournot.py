@@ -26,7 +26,13 @@ from regretless.market.core.arrays import Array, Mask
 from regretless.market.core.compiled import compiled
 from regretless.market.game.market import check_key, columns_before_clearing, slopes
 from regretless.market.game.protocols import Cohort
-from regretless.market.markets.aggregate import Moments, Settling, cut_and_add, follow
+from regretless.market.markets.aggregate import (
+    Moments,
+    Settling,
+    add_observation,
+    cut_and_add,
+    follow,
+)
 
 ROUNDING = 1e-9  # relative difference that rounding may leave between a cost and its formula
 
@@ -57,6 +63,8 @@ def _answer_supply(
     n_outcomes: int,
     mean: Array,
     squares: Array,
+    mean_supply: Array,
+    squares_of_supply: Array,
 ) -> bool:
     """Let the level follow what is supplied in a round, and write the prices (compiled).
 
@@ -76,6 +84,8 @@ def _answer_supply(
         Written: the quantities, and the level after them.
     n_outcomes, mean, squares
         Of ``Moments``: how many there are with this one; the others (d,) are updated in place.
+    mean_supply, squares_of_supply : array (d,)
+        Of the ``Moments`` of quantities, updated in place.
 
     Returns
     -------
@@ -87,6 +97,7 @@ def _answer_supply(
     settled = follow(level, supply, adjustment, answers_at_once, new_level)
     for g in range(len(outcome)):
         outcome[g] = _price_at_rest(outcome[g], settled[g], intercept[g], slope, noise)
+    add_observation(supply, n_outcomes, mean_supply, squares_of_supply)
     return cut_and_add(outcome, n_outcomes, mean, squares)
 
 
@@ -150,9 +161,11 @@ class Cournot(Settling):
             self.outcomes.count,
             self.outcomes.mean,
             self.outcomes.squares,
+            self.supplied.mean,
+            self.supplied.squares,
         )
+        self.supplied.count = self.outcomes.count
         self.level = level
-        self.supplied.add(supply)
         self.last = {"fundamental": fundamental, "quantity": supply, "price": price}
         return price
 

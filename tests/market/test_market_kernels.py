@@ -62,16 +62,29 @@ def check_outcome(
     ``market`` holds what a kernel has written, its outcome in place of the fundamental.
     """
     expected_outcome = np.clip(uncut, 0.0, 1.0)
-    outcomes_so_far = ROUNDS_BEFORE + 1
-    from_mean = expected_outcome - before.mean
-    expected_mean = before.mean + from_mean / outcomes_so_far
     assert market.fundamental == pytest.approx(expected_outcome, abs=ROUNDING)
     assert was_cut == (np.abs(uncut - expected_outcome) > aggregate.CLIPPING_TOLERANCE).any()
-    assert market.mean == pytest.approx(expected_mean, abs=ROUNDING)
-    expected_squares = before.squares + from_mean**2 * (1 - 1 / outcomes_so_far)
-    assert market.squares == pytest.approx(expected_squares, abs=ROUNDING)
+    moments = np.array([market.mean, market.squares])
+    moments_before = np.array([before.mean, before.squares])
+    check_moments(moments, moments_before, added=expected_outcome)
     expected_level = (1 - ADJUSTMENT) * before.level + ADJUSTMENT * load
     assert new_level == pytest.approx(expected_level, abs=ROUNDING)
+
+
+def some_moments(rng: np.random.Generator, size: int) -> Array:
+    """Return a mean and a sum of squared deviations of ``ROUNDS_BEFORE`` arrays: (2, size)."""
+    return rng.random((2, size))
+
+
+def check_moments(moments: Array, before: Array, *, added: Array) -> None:
+    """Assert that a mean and a sum of squared deviations (2, size) have one more array (size,)."""
+    mean_before, squares_before = before
+    from_mean = added - mean_before
+    observations = ROUNDS_BEFORE + 1
+    expected_mean = mean_before + from_mean / observations
+    expected_squares = squares_before + from_mean**2 * (1 - 1 / observations)
+    assert moments[0] == pytest.approx(expected_mean, abs=ROUNDING)
+    assert moments[1] == pytest.approx(expected_squares, abs=ROUNDING)
 
 
 def copy_of(market: Settled) -> Settled:
@@ -132,16 +145,25 @@ def test_traffic_that_settles_is_that_of_the_formula(
     flow = np.empty(size)
     new_level = np.empty(size)
 
-    was_cut, mean_time = congestion._answer_traffic(
+    flows = some_moments(rng, size)
+    times = some_moments(rng, 1)
+    flows_before = flows.copy()
+    times_before = times.copy()
+    time = np.empty(1)
+
+    was_cut = congestion._answer_traffic(
         sums, market.level, ADJUSTMENT, answers_at_once, free_times, time_per_flow, 0.5, 0.8,
-        market.fundamental, flow, new_level, ROUNDS_BEFORE + 1, market.mean, market.squares,
+        market.fundamental, flow, new_level, time, ROUNDS_BEFORE + 1, market.mean, market.squares,
+        *flows, *times,
     )  # fmt: skip
 
     flow_that_counts = new_level if answers_at_once else before.level
     uncut = free_times + 1.5 * time_per_flow * flow_that_counts + 0.8 * (before.fundamental - 0.5)
     travel_times = free_times + time_per_flow * flow_that_counts
     assert flow == pytest.approx(drivers_on_road / max(drivers, 1), abs=ROUNDING)
-    assert mean_time == pytest.approx(flow_that_counts @ travel_times, abs=ROUNDING)
+    assert time == pytest.approx(flow_that_counts @ travel_times, abs=ROUNDING)
+    check_moments(flows, flows_before, added=flow)
+    check_moments(times, times_before, added=time)
     check_outcome(market, before, uncut, was_cut=was_cut, new_level=new_level, load=flow)
 
 
@@ -160,14 +182,18 @@ def test_prices_of_what_firms_supply_are_those_of_the_formula(
     supply = np.empty(size)
     new_level = np.empty(size)
 
+    supplied = some_moments(rng, size)
+    supplied_before = supplied.copy()
+
     was_cut = cournot._answer_supply(
         sums, market.level, ADJUSTMENT, answers_at_once, intercept, 0.9, 0.2, market.fundamental,
-        supply, new_level, ROUNDS_BEFORE + 1, market.mean, market.squares,
+        supply, new_level, ROUNDS_BEFORE + 1, market.mean, market.squares, *supplied,
     )  # fmt: skip
 
     quantity = new_level if answers_at_once else before.level
     uncut = intercept + 0.2 * (before.fundamental - 0.5) - 0.9 * quantity
     assert supply == pytest.approx(quantities, abs=ROUNDING)
+    check_moments(supplied, supplied_before, added=supply)
     check_outcome(market, before, uncut, was_cut=was_cut, new_level=new_level, load=supply)
 
 
