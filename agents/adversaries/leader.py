@@ -271,6 +271,21 @@ def _add_worth(payoffs: Array, strategy: Array, counts: Array, worth: Array) -> 
 
 
 @compiled()
+def place_in_support(outcome: Array, support: Array) -> int:
+    """Return the first row of ``support`` (m, d) that is an outcome (d,), -1 if none (compiled)."""
+    n_coordinates = len(outcome)
+    if support.shape[1] != n_coordinates:
+        return -1
+    for i in range(len(support)):
+        n_equal = 0
+        while n_equal < n_coordinates and outcome[n_equal] == support[i, n_equal]:
+            n_equal += 1
+        if n_equal == n_coordinates:
+            return i
+    return -1
+
+
+@compiled()
 def first_best(worth: Array) -> int:
     """Return the first index at which ``worth`` (m,) is the greatest, up to rounding (compiled).
 

@@ -39,7 +39,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from regretless.agents.adversaries.leader import Leader, Pure
+from regretless.agents.adversaries.leader import Leader, Pure, place_in_support
 from regretless.agents.parameters import check_int
 from regretless.market import register
 from regretless.market.core.arrays import Array
@@ -84,8 +84,7 @@ class LookAhead(Pure, Leader):
     def outcome(self, history: History, announced: AdversaryView) -> Array:
         first_tried = 0  # the plan of the last outcome: it is mostly the best again
         if history.rounds:
-            is_last_outcome = (self.support == history.last()[0]).all(1)
-            first_tried = int(is_last_outcome.argmax())
+            first_tried = max(0, place_in_support(history.last()[0], self.support))
         return self.best(self.plans(announced, first_tried=first_tried))
 
     def plans(self, announced: AdversaryView, *, first_tried: int = 0) -> Array:
@@ -208,7 +207,7 @@ class RegretMaximiser(Pure, Leader):
                 largest_regrets,
             )
         outcome = self.best(largest_regrets)  # which a user's subclass may write
-        chosen = int((self.support == outcome).all(1).argmax())
+        chosen = max(0, place_in_support(np.asarray(outcome, np.float64).ravel(), self.support))
         sums_after = []
         for cohort_index, regret_sums in enumerate(self._regret_sums):
             sums = regret_sums.copy()

@@ -27,7 +27,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from regretless.agents.adversaries.leader import MAX_SUPPORT_SIZE, JointPayoff, PaidCoordinates
+from regretless.agents.adversaries.leader import (
+    MAX_SUPPORT_SIZE,
+    JointPayoff,
+    PaidCoordinates,
+    place_in_support,
+)
 from regretless.agents.parameters import check_int
 from regretless.market import register
 from regretless.market.core.arrays import Array
@@ -356,8 +361,10 @@ class Confined(Checkpointable, Adversary):
         committed_outcomes = distribution.points  # (m, d)
         support = self.support
         # The support lies in the space; moving it again could change the last bit of a number.
-        if support is not None and _are_rows(committed_outcomes, np.asarray(support, np.float64)):
-            return distribution
+        if support is not None:
+            listed_outcomes = np.asarray(support, dtype=np.float64)
+            if _are_in_support(committed_outcomes, listed_outcomes):
+                return distribution
         outcomes_in_space = self.space.move_inside(committed_outcomes)
         if support is not None:
             is_in_support = (committed_outcomes[:, None] == support).all(2).any(1)
@@ -368,20 +375,9 @@ class Confined(Checkpointable, Adversary):
 
 
 @compiled()
-def _are_rows(outcomes: Array, table: Array) -> bool:
-    """Whether each of ``outcomes`` (m, d) is a row of a ``table`` (n, d) (compiled)."""
-    n_coordinates = outcomes.shape[1]
-    if table.shape[1] != n_coordinates:
-        return False
-    for i in range(len(outcomes)):
-        is_row = False
-        for j in range(len(table)):
-            n_equal = 0
-            while n_equal < n_coordinates and outcomes[i, n_equal] == table[j, n_equal]:
-                n_equal += 1
-            if n_equal == n_coordinates:
-                is_row = True
-                break
-        if not is_row:
+def _are_in_support(outcomes: Array, support: Array) -> bool:
+    """Whether each of ``outcomes`` (m, d) is a row of ``support`` (n, d) (compiled)."""
+    for outcome in outcomes:  # noqa: SIM110 - the compiler takes no generator
+        if place_in_support(outcome, support) < 0:
             return False
     return True

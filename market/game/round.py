@@ -58,7 +58,7 @@ from regretless.market.game.market import (
 )
 from regretless.market.game.network import DelayedForecasts, Network
 from regretless.market.game.protocols import Adversary, Cohort, Forecaster, ForeignForecaster
-from regretless.market.game.seats import Seat, actions_of_agents
+from regretless.market.game.seats import PUBLIC, Seat, actions_of_agents
 from regretless.market.losses.basis import Basis
 from regretless.market.records import (
     NO_VALUES,
@@ -346,7 +346,9 @@ class Game:
 
     def ask_market_to_clear(self, market: Market, current: Round) -> object:
         """Ask the market for the outcome of a round, given what all do."""
-        decisions = decisions_readonly_unless_ours(market, market.clear, current.decisions)
+        decisions: Sequence[Decision | None] = current.decisions
+        if not market.is_built_in:
+            decisions = decisions_readonly_unless_ours(market, market.clear, decisions)
         return market.clear(current.outcome, decisions)
 
     def show_actions(self, decisions: Sequence[Decision | None]) -> None:
@@ -513,7 +515,9 @@ def _decide(game: Game, current: Round) -> Round:
     affordable_actions: list[Mask | None] = []
     decisions: list[Decision | None] = []
     for cohort_index, seat in enumerate(game.seats):
-        context = seat.signal.seen(current.context, current.outcome)
+        context = current.context
+        if seat.signal is not PUBLIC:
+            context = seat.signal.seen(context, current.outcome)
         affordable = None
         if seat.budget.restricts and game.market is not None:
             affordable = game.market.affordable(cohort_index)

@@ -12,7 +12,7 @@ from small_scenarios import TomlTable, cohort_table, make_scenario, play_to_end
 
 from regretless import MarketModel, OutcomeDistribution, UserError, swap_regret
 from regretless.agents import adversaries
-from regretless.agents.adversaries.leader import RELATIVE_TIE, first_best
+from regretless.agents.adversaries.leader import RELATIVE_TIE, first_best, place_in_support
 from regretless.agents.adversaries.nature import IID, MAX_SINGLE_DRAWS, Unchanging
 from regretless.agents.adversaries.wrappers import Confined
 from regretless.market.core import checkpoint
@@ -437,6 +437,16 @@ def test_the_worth_of_play_with_another_number_of_actions_is_refused() -> None:
     leader = leader_of_two_kinds_of_followers()
     with pytest.raises(ValueError, match="could not be broadcast"):
         leader.worth([np.full((2, 3), 1 / 3), None])
+
+
+@pytest.mark.parametrize(
+    ("outcome", "place"), [([0.0, 1.0], 1), ([0.5, 0.25], 2), ([0.5, 0.5], -1), ([0.0], -1)]
+)
+def test_an_outcome_is_found_where_it_first_stands_in_the_support(
+    outcome: list[float], place: int
+) -> None:
+    support = np.array([[1.0, 0.0], [0.0, 1.0], [0.5, 0.25], [0.0, 1.0]])
+    assert place_in_support(np.array(outcome), support) == place
 
 
 class HalfCube(Box):
