@@ -9,7 +9,7 @@ discounted ridge regression
 
 The ridge stands outside of what is forgotten: where the features do not move for long, G fades in
 the other directions and the coefficients go to 0 there; nothing winds up. A round needs f W alone,
-which is one symmetric system, (G + rho I) w = f, and the forecast 1/2 + w C.
+which is one symmetric system, (G + rho I) w = f: the forecast is 1/2 + w C.
 
 **Columns** are learned as they come. Every one enters as a number, standardised by its own mean and
 deviation so far and clipped. A column whose values have all been integers, and not many different
@@ -186,81 +186,31 @@ def _learn_row(
     _add_to_grams(row, forgetting, grams)
 
 
-@compiled(error_model="numpy")
-def _solve_systems(lagged_outcomes: Array, encoded: Array, grams: Array, ridges: Array) -> Array:
-    """Return w (S, k) with (G + rho I) w = f of the open round and each of S systems (compiled).
-
-    The matrix is positive definite, so that no pivot is sought: with U upper triangular and E the
-    diagonal of U, G + rho I = U' E^-1 U, whose rows come one after another,
-
-        U_i = (G + rho I)_i - sum_(p < i) (U_pi / U_pp) U_p,
-
-    and f becomes u = (U' E^-1)^-1 f on the way, which leaves U w = u. Up to rounding a feature may
-    be a combination of those before it, where rounds are few and the ridge is tiny: its pivot is
-    not positive, and its coefficient is 0.
+@compiled()
+def _write_systems(
+    lagged_outcomes: Array, encoded: Array, grams: Array, ridges: Array, row: Array, systems: Array
+) -> None:
+    """Write both sides of (G + rho I) w = f of the open round and each of S systems (compiled).
 
     Parameters
     ----------
     lagged_outcomes, encoded : array (L, d), (c,)
         What f consists of (``_write_row``).
     grams : array (S, k, k)
-        G, symmetric.
+        G.
     ridges : array (S,)
         rho.
+    row : array (k,)
+        f; written.
+    systems : array (S, k, k)
+        G + rho I; written.
     """
-    n_systems, n_features, _ = grams.shape
-    solutions = np.empty((n_systems, n_features))
-    row = np.empty(n_features)
     _write_row(lagged_outcomes, encoded, row)
-    upper = np.empty((n_features, n_features + 1))  # U, and u behind it
-    inverse_pivots = np.empty(n_features)
-    for system in range(n_systems):
-        for i in range(n_features):
-            for j in range(i, n_features):
-                upper[i, j] = grams[system, i, j]
-            upper[i, i] += ridges[system]
-            upper[i, n_features] = row[i]
-            for p in range(i):
-                factor = upper[p, i] * inverse_pivots[p]
-                for j in range(i, n_features + 1):
-                    upper[i, j] -= factor * upper[p, j]
-            inverse_pivots[i] = 1.0 / upper[i, i] if upper[i, i] > 0.0 else 0.0
-        for i in range(n_features - 1, -1, -1):
-            remainder = upper[i, n_features]
-            for j in range(i + 1, n_features):
-                remainder -= upper[i, j] * solutions[system, j]
-            solutions[system, i] = remainder * inverse_pivots[i]
-    return solutions
-
-
-@compiled()
-def _write_forecast(solutions: Array, system: int, cross: Array, forecast: Array) -> None:
-    """Write 1/2 + w C of a regression (compiled).
-
-    Parameters
-    ----------
-    solutions : array (S, k)
-        w of all systems.
-    system : int
-        Which one the regression's is.
-    cross : array (k, n)
-        C.
-    forecast : array (n,)
-        Written.
-
-    Raises
-    ------
-    ValueError
-        If C is of another number of features than w.
-    """
-    if cross.shape[0] != solutions.shape[1]:
-        raise ValueError("a regression has another number of coefficients than of features")
-    forecast[:] = 0.0
-    for feature in range(cross.shape[0]):
-        for i in range(cross.shape[1]):
-            forecast[i] += solutions[system, feature] * cross[feature, i]
-    for i in range(cross.shape[1]):
-        forecast[i] += 0.5
+    for system in range(grams.shape[0]):
+        for i in range(grams.shape[1]):
+            for j in range(grams.shape[2]):
+                systems[system, i, j] = grams[system, i, j]
+            systems[system, i, i] += ridges[system]
 
 
 @compiled()
@@ -370,14 +320,21 @@ class Regressors(Checkpointable):
     def solutions(self, x: object, ahead: int) -> Array:
         """Open a round with this context, and return w (S, k), (G + rho I) w = f, of each system.
 
-        The same ``Context``, which does not change, is not opened again.
+        The same ``Context``, which does not change, is not opened again. The systems are solved
+        together: of one of them most of the time is NumPy's own before it begins.
         """
         solutions = self._solutions
         is_same_round = isinstance(x, Context) and x is self._context and ahead == self._ahead
         if solutions is None or not is_same_round:
             self.open_round(x, ahead)
             encoded = self.columns.encoded(self._open_features)
-            solutions = _solve_systems(self.lagged_outcomes, encoded, self.grams, self._ridges)
+            row = np.empty(self.grams.shape[1])
+            systems = np.empty(self.grams.shape)
+            _write_systems(self.lagged_outcomes, encoded, self.grams, self._ridges, row, systems)
+            # By LAPACK: where two actions are alike, the last digits decide, and where an adversary
+            # answers to what agents do, others make another run of it.
+            solved = np.linalg.solve(systems, row[:, np.newaxis])  # (S, k, 1)
+            solutions = np.asarray(solved[:, :, 0], dtype=np.float64)
             self._solutions = solutions
         return solutions
 
@@ -563,8 +520,9 @@ class LeastSquares(Model):
             self.open_round(x)
             prediction[:] = 0.5
             return
-        solutions = self.regressors.solutions(x, self.ahead)
-        _write_forecast(solutions, self._system, self._cross, prediction)
+        solution = self.regressors.solutions(x, self.ahead)[self._system]
+        np.matmul(solution, self._cross, out=prediction)
+        prediction += 0.5
 
     def _learn(self, statistics: Array) -> None:
         observed = self._outcome

@@ -116,48 +116,44 @@ def test_a_round_of_a_regression_is_added_to_what_is_left_of_the_earlier_ones() 
     assert cross == pytest.approx(expected_cross, abs=1e-15)
 
 
-def grams_of(rows: Array) -> Array:
-    """Return G of all rows, and of the last half of them."""
-    last_half = rows[len(rows) // 2 :]
-    return np.stack([rows.T @ rows, last_half.T @ last_half])
-
-
-def test_systems_with_ridges_are_solved_for_the_features_of_the_round() -> None:
+def test_the_systems_of_a_round_are_its_features_and_the_sums_with_their_ridges() -> None:
     rng = stream(4, "regression")
-    lagged_outcomes = rng.normal(size=(2, 3))
-    encoded = rng.normal(size=4)
-    row = np.concatenate([[1.0], lagged_outcomes.ravel(), encoded])
-    grams = grams_of(rng.normal(size=(40, len(row))))
+    lagged_outcomes = rng.normal(size=(1, 2))
+    encoded = rng.normal(size=1)
+    grams = rng.normal(size=(2, SIZE, SIZE))
     ridges = np.array([0.5, 2.0])
     before = grams.copy()
+    row = np.empty(SIZE)
+    systems = np.empty_like(grams)
 
-    solutions = least_squares._solve_systems(lagged_outcomes, encoded, grams, ridges)
+    least_squares._write_systems(lagged_outcomes, encoded, grams, ridges, row, systems)
 
-    for solution, gram, ridge in zip(solutions, grams, ridges, strict=True):
-        expected = np.linalg.solve(gram + ridge * np.eye(len(row)), row)
-        assert solution == pytest.approx(expected, rel=1e-12, abs=1e-15)
+    assert np.array_equal(row, [1.0, *lagged_outcomes[0], *encoded])
+    assert np.array_equal(systems, before + ridges[:, None, None] * np.eye(SIZE))
     assert np.array_equal(grams, before)
 
 
-def test_a_feature_that_repeats_another_up_to_rounding_leaves_finite_coefficients() -> None:
-    encoded = np.array([1.0, 1.0])
-    repeated = np.column_stack([np.ones(9), np.full(9, 0.1), np.full(9, 0.1)])
-    grams = grams_of(repeated)
-
-    solutions = least_squares._solve_systems(np.empty((0, 1)), encoded, grams, np.full(2, 1e-300))
-
-    assert np.isfinite(solutions).all()
-
-
-def test_a_regression_forecasts_what_its_coefficients_make_of_the_features() -> None:
+def test_a_round_is_learned_with_the_features_that_it_has() -> None:
     rng = stream(5, "regression")
-    solutions = rng.normal(size=(2, SIZE))
-    cross = rng.normal(size=(SIZE, 3))
-    forecast = np.empty(3)
+    lagged_outcomes = rng.normal(size=(1, 2))
+    encoded = rng.normal(size=1)
+    forgetting = np.array([0.9, 1.0])
+    grams = rng.normal(size=(2, SIZE, SIZE))
+    expected_row = np.concatenate([[1.0], lagged_outcomes[0], encoded])
+    expected_grams = forgetting[:, None, None] * grams + np.outer(expected_row, expected_row)
+    row = np.empty(SIZE)
 
-    least_squares._write_forecast(solutions, 1, cross, forecast)
+    least_squares._learn_row(lagged_outcomes, encoded, forgetting, row, grams)
 
-    assert forecast == pytest.approx(0.5 + solutions[1] @ cross, abs=1e-14)
+    assert np.array_equal(row, expected_row)
+    assert grams == pytest.approx(expected_grams, abs=1e-15)
+
+
+def test_features_that_do_not_fit_the_sums_are_refused() -> None:
+    row = np.empty(SIZE)
+
+    with pytest.raises(ValueError, match="another number of features"):
+        least_squares._write_row(np.zeros((2, 2)), np.zeros(1), row)
 
 
 def test_a_late_outcome_has_room_made_behind_the_newer_ones() -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from paper.switch_test import TABLES, of_cells
-from regretless.forecaster import Constant, VectorEvents
+from regretless.forecaster import Constant, VectorEvents, switch_test
 from regretless.forecaster.events.base import Intervals
 from regretless.forecaster.events.loss_events import GainEvents
 from regretless.forecaster.events.loss_table import ProtectedLosses, played_of
@@ -76,6 +76,18 @@ def test_bets_convince_where_the_mean_of_wealths_exceeds_its_level(surprise: flo
         assert convinces == (math.log(wealths.mean()) > bets.evidence)
         answers.append(convinces)
     assert answers[-1] == (surprise > 0.0)
+
+
+def test_settled_bets_grow_by_the_shares_of_a_payoff_that_is_cut() -> None:
+    log_wealth = np.log([0.5, 1.0, 2.0])
+    shares = np.array([0.9, 0.45, 0.225])
+    after = np.empty(3)
+
+    log_mean = switch_test._settle_bets(log_wealth, shares, 7.0, after)
+
+    wealth = np.exp(log_wealth) * (1 + shares * switch_test.GREATEST_SURPRISE)
+    assert after == pytest.approx(np.log(wealth), abs=1e-14)
+    assert log_mean == pytest.approx(math.log(wealth.mean()), abs=1e-14)
 
 
 def test_each_turn_bets_with_a_wealth_of_its_own() -> None:
