@@ -263,8 +263,12 @@ class AttendanceMarket(Settling):
     def summary(self) -> str:
         mean = self.outcomes.mean[0]
         deviation = self.outcomes.deviation()[0]
+        who = "of the agents take part on average"
+        always = float(self.always[0])
+        if always:
+            who = f"take part on average, with the {100 * always:.1f} % who always do"
         return (
-            f"Market: {100 * mean:.1f} % of the agents take part on average, with a standard "
+            f"Market: {100 * mean:.1f} % {who}, with a standard "
             f"deviation of {100 * deviation:.1f} %"
         )
 

@@ -72,6 +72,17 @@ def test_a_market_sums_itself_up(name: str) -> None:
     assert played_market(name).game.market.summary() != ""
 
 
+@pytest.mark.parametrize(
+    ("name", "who"),
+    [
+        ("el-farol", "% of the agents take part on average"),
+        ("bank-run", "% take part on average, with the 20.0 % who always do"),
+    ],
+)
+def test_a_crowd_that_always_takes_part_is_not_counted_as_agents(name: str, who: str) -> None:
+    assert who in played_market(name).game.market.summary()
+
+
 @every_market
 def test_followers_are_promised_something_exactly_if_the_market_lags(name: str) -> None:
     model = played_market(name)
