@@ -359,11 +359,11 @@ def test_each_row_is_compared_with_what_a_policy_does_to_that_row() -> None:
 
 
 ROWS = 4
-ACTIONS = 3
+ACTIONS = 5  # one more than kernels compare side by side
 
 
 class Sums(NamedTuple):
-    """What kernels of a ledger of 4 rows, 3 actions and 2 policies add to."""
+    """What kernels of a ledger of 4 rows, 5 actions and 2 policies add to."""
 
     count: Array
     fixed: Array
@@ -491,7 +491,7 @@ def test_rounds_of_mixed_play_are_added_by_probability(
     rng = stream(2, "strategies of rounds")
     play = rng.dirichlet(np.ones(ACTIONS), (rounds, ROWS))
     play[:, 1] = 0.0
-    play[:, 2] = [0.0, 1.0, 0.0]
+    play[:, 2] = np.arange(ACTIONS) == 1
     losses = rng.random((rounds, ROWS, ACTIONS))
     predicted = rng.random((rounds, ROWS, ACTIONS))
     suggested = rng.integers(0, ACTIONS, (rounds, 2, suggested_to))
