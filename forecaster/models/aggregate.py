@@ -65,7 +65,8 @@ def _write_shares(regret: Array, variation: Array, shares: Array) -> None:
 
 
 @compiled(error_model="numpy")
-def _write_all_shares(
+def _weigh_and_combine(
+    points: Array,
     regret_of_own: Array,
     variation_of_own: Array,
     regret_of_common: Array,
@@ -75,25 +76,31 @@ def _write_all_shares(
     own: Array,
     common: Array,
     choice: Array,
+    prediction: Array,
 ) -> None:
-    """Write the ``Shares`` of a round (compiled).
+    """Write the ``Shares`` of a round, and the prediction that they make of the models' (compiled).
 
     Parameters
     ----------
+    points : array (M, n)
+        p_k, what each model predicted; moved into [0, 1] in place.
     regret_of_own, variation_of_own, own : array (M, n)
         R and V of the own weights, and their shares; written.
     regret_of_common, variation_of_common, common : array (M, 1)
         Those of the common weights; written.
     regret_of_choice, variation_of_choice, choice : array (2, n)
         Those of the choice; written.
+    prediction : array (n,)
+        Written (``combine``).
     """
     _write_shares(regret_of_own, variation_of_own, own)
     _write_shares(regret_of_common, variation_of_common, common)
     _write_shares(regret_of_choice, variation_of_choice, choice)
+    combine(points, own, common, choice, prediction)
 
 
 @compiled()
-def _combine(points: Array, own: Array, common: Array, choice: Array, prediction: Array) -> None:
+def combine(points: Array, own: Array, common: Array, choice: Array, prediction: Array) -> None:
     """Write sum_k (choice_own own_k + choice_common common_k) p_k in each coordinate (compiled).
 
     Parameters
@@ -181,6 +188,7 @@ class PolynomialWeights(Checkpointable):
     """ML-Poly weights of M models, in each of m coordinates by itself."""
 
     REMEMBERED: ClassVar[tuple[str, ...]] = ("_regret", "_variation")
+    IN_PLACE = True
 
     def __init__(self, models: int, coordinates: int) -> None:
         self.shape = (models, coordinates)
@@ -201,7 +209,7 @@ class PolynomialWeights(Checkpointable):
 
     @property
     def sums(self) -> tuple[Array, Array]:
-        """R and V (M, m), to which rounds are added in place."""
+        """R and V (M, m), to which rounds are added in place; always the same two arrays."""
         return self._regret, self._variation
 
 
@@ -264,13 +272,19 @@ class Aggregate(Model):
         n_models = len(self.made_of)
         # the models' last predictions; until they are asked, the middle of [0, 1]
         self._points = np.full((n_models, size), 0.5)
-        # Three sets of weights, which ``_combine`` puts together: each coordinate's own
+        # Three sets of weights, which ``combine`` puts together: each coordinate's own
         # weights of the models, one set of weights that is common to all coordinates, and in each
         # coordinate the choice between these two.
         self._own = PolynomialWeights(n_models, size)
         self._common = PolynomialWeights(n_models, 1)
         self._choice = PolynomialWeights(2, size)
-        self._shares = self._current_shares()
+        self._sums = (*self._own.sums, *self._common.sums, *self._choice.sums)
+        self._shares = Shares(
+            own=np.empty(self._own.shape),
+            common=np.empty(self._common.shape),
+            choice=np.empty(self._choice.shape),
+        )
+        self._combined()  # so that a round may be learned that nobody asked for
         # the models that are distributions and predict the same statistics, by their index
         self._distribution_models = _models_of_one_basis(self.members)
         # The others, by their index: ours, of which nothing need be checked in a round, and users'.
@@ -290,26 +304,15 @@ class Aggregate(Model):
         """What each model predicted when the aggregate was last asked (M, n), kept to [0, 1]."""
         return self._points
 
-    def _current_shares(self) -> "Shares":
-        """Return the weights that the next prediction has, by what was learned so far."""
-        shares = Shares(
-            np.empty(self._own.shape),
-            np.empty(self._common.shape),
-            np.empty(self._choice.shape),
-        )
-        _write_all_shares(
-            *self._own.sums,
-            *self._common.sums,
-            *self._choice.sums,
-            *shares,
-        )
-        return shares
+    def _combined(self) -> Array:
+        """Weigh the models by what was learned so far, and return their combination (n,)."""
+        prediction = np.empty(self.size)
+        _weigh_and_combine(self._points, *self._sums, *self._shares, prediction)
+        return prediction
 
     def _predicted(self, x: object) -> Array:
         self._points = self._points_of_models(x)
-        self._shares = self._current_shares()
-        prediction = np.empty(self.size)
-        _combine(self._points, *self._shares, prediction)
+        prediction = self._combined()
         if self._chosen_index is not None:
             return np.array(self._points[self._chosen_index])
         return prediction
@@ -345,9 +348,9 @@ class Aggregate(Model):
         return {
             "points": self._points.copy(),
             "members": {name: model.opened() for name, model in self.members.items()},
-            "own": self._shares.own,
-            "common": self._shares.common,
-            "choice": self._shares.choice,
+            "own": self._shares.own.copy(),
+            "common": self._shares.common.copy(),
+            "choice": self._shares.choice.copy(),
         }
 
     def reopen(self, x: object, opened: Any) -> None:
@@ -355,7 +358,12 @@ class Aggregate(Model):
         for name, model in self.members.items():
             model.reopen(x, opened["members"][name])
         self._points = opened["points"]
-        self._shares = Shares(opened["own"], opened["common"], opened["choice"])
+        # as copies, into which the shares of the next round are written
+        self._shares = Shares(
+            own=np.array(opened["own"]),
+            common=np.array(opened["common"]),
+            choice=np.array(opened["choice"]),
+        )
 
     def skip_round(self, x: object = None) -> None:
         self._tell_lead_to_models()
@@ -366,14 +374,7 @@ class Aggregate(Model):
     def _learn(self, statistics: Array) -> None:
         outcome = self._outcome  # as it was observed, None where only s(y) is known
         self._outcome = None
-        _learn_gains(
-            self._points,
-            statistics,
-            *self._shares,
-            *self._own.sums,
-            *self._common.sums,
-            *self._choice.sums,
-        )
+        _learn_gains(self._points, statistics, *self._shares, *self._sums)
         for teach_model in self._teachers:
             teach_model(statistics, outcome)
 

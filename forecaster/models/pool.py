@@ -29,7 +29,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from regretless.forecaster.models.aggregate import Aggregate, Shares
+from regretless.forecaster.models.aggregate import Aggregate, Shares, combine
 from regretless.forecaster.models.base import check
 from regretless.forecaster.models.outcomes import DistributionModel, lattice
 from regretless.forecaster.models.recalibration import (
@@ -130,10 +130,13 @@ class DistributionPool(Aggregate):
             first = end
         return points
 
-    def _current_shares(self) -> Shares:
+    def _combined(self) -> Array:
         weights = self._common.shares
         weights = np.where(weights < MIN_WEIGHT, 0.0, weights)
-        return Shares(self._own.shares, weights / weights.sum(), self._common_alone)
+        self._shares = Shares(self._own.shares, weights / weights.sum(), self._common_alone)
+        prediction = np.empty(self.size)
+        combine(self._points, *self._shares, prediction)
+        return prediction
 
     @property
     def _share_of_lattice(self) -> float:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from regretless.forecaster.models import LastValue, aggregate, least_squares, simple
-from regretless.forecaster.models.base import Features, features, teach
+from regretless.forecaster.models.base import Features, features, in_unit_cube, teach
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
 from regretless.market.core.own_code import in_round
@@ -26,8 +26,10 @@ def test_shares_are_positive_regrets_over_variations(seed: int, models: int) -> 
     variations[1][0] = 0.0
     shares = [np.empty(size) for size in sizes]
     sums_of_kinds = [sums for pair in zip(regrets, variations, strict=True) for sums in pair]
+    points = rng.random((models, SIZE))
+    prediction = np.empty(SIZE)
 
-    aggregate._write_all_shares(*sums_of_kinds, *shares)
+    aggregate._weigh_and_combine(points, *sums_of_kinds, *shares, prediction)
 
     for regret, variation, share in zip(regrets, variations, shares, strict=True):
         weight = np.maximum(regret, 0.0) / (aggregate.VARIATION_OFFSET + variation)
@@ -35,6 +37,9 @@ def test_shares_are_positive_regrets_over_variations(seed: int, models: int) -> 
         expected = np.full(weight.shape, 1 / len(weight))
         np.divide(weight, total, out=expected, where=total > 0)
         assert share == pytest.approx(expected, abs=1e-15)
+    own, common, choice = shares
+    expected_prediction = ((choice[0] * own + choice[1] * common) * points).sum(0)
+    assert prediction == pytest.approx(expected_prediction, abs=1e-15)
 
 
 def test_models_are_combined_by_the_chosen_weights_in_every_coordinate() -> None:
@@ -47,7 +52,7 @@ def test_models_are_combined_by_the_chosen_weights_in_every_coordinate() -> None
     expected = ((choice[0] * own + choice[1] * common) * points_in_cube).sum(0)
     prediction = np.empty(SIZE)
 
-    aggregate._combine(points, own, common, choice, prediction)
+    aggregate.combine(points, own, common, choice, prediction)
 
     assert np.array_equal(points, points_in_cube)
     assert prediction == pytest.approx(expected, abs=1e-15)
@@ -97,6 +102,92 @@ def test_a_value_moves_by_its_share_of_the_way_and_stays_in_the_unit_interval() 
     simple._move(value, target, 0.5, 2.0)
 
     assert value == pytest.approx([0.25, 0.4, 0.75, 0.0], abs=1e-15)
+
+
+def test_of_a_vector_its_share_remains_and_the_target_has_the_rest() -> None:
+    value = np.array([0.0, 0.5, 1.0])
+    target = np.array([1.0, 0.1, 0.0])
+
+    simple._blend(value, target, 0.25)
+
+    assert value == pytest.approx([0.75, 0.2, 0.25], abs=1e-15)
+
+
+@pytest.mark.parametrize("rate", [1.0, 0.2])
+def test_a_seasonal_model_leaves_the_vectors_that_it_is_taught_as_they_are(rate: float) -> None:
+    model = simple.SeasonalNaive(2, rate=rate)
+    vectors = [np.array([0.1, 0.9]), np.array([0.7, 0.3]), np.array([0.5, 0.5])]
+    before = [vector.copy() for vector in vectors]
+
+    for vector in vectors:
+        model.point({"hour": 7.0})
+        teach(model, vector, None)
+
+    assert np.array_equal(vectors, before)
+
+
+def test_the_weights_of_an_open_round_stay_while_later_rounds_are_asked_for_and_learned() -> None:
+    models = {"last": LastValue(2), "mean": simple.RunningMean(2)}
+    combined = aggregate.Aggregate(models, 2)
+    combined.point()
+    combined.update(np.array([0.9, 0.2]))
+    combined.point()
+    opened = combined.opened()
+    shares_when_opened = opened["own"].copy()
+
+    for y in ([0.1, 0.8], [0.3, 0.4]):
+        combined.update(np.array(y))
+        combined.point()
+
+    assert not np.array_equal(combined.opened()["own"], shares_when_opened)
+    assert np.array_equal(opened["own"], shares_when_opened)
+
+
+def test_an_aggregate_goes_back_to_a_round_without_changing_what_was_kept_of_it() -> None:
+    models = {"last": LastValue(2), "mean": simple.RunningMean(2)}
+    combined = aggregate.Aggregate(models, 2)
+    for y in ([0.9, 0.2], [0.1, 0.8]):
+        combined.point()
+        combined.update(np.array(y))
+    combined.point()
+    opened = combined.opened()
+    shares_when_opened = opened["own"].copy()
+
+    combined.reopen(None, opened)
+    combined.update(np.array([0.3, 0.4]))
+    combined.point()
+
+    assert np.array_equal(opened["own"], shares_when_opened)
+
+
+def test_a_restored_aggregate_weighs_its_models_as_the_one_that_was_saved() -> None:
+    def new_aggregate() -> aggregate.Aggregate:
+        models = {"last": LastValue(2), "mean": simple.RunningMean(2)}
+        return aggregate.Aggregate(models, 2)
+
+    saved = new_aggregate()
+    for y in ([0.9, 0.2], [0.1, 0.8], [0.3, 0.4]):
+        saved.point()
+        saved.update(np.array(y))
+    restored = new_aggregate()
+
+    restored.restore(saved.state())
+
+    assert np.array_equal(restored.point(), saved.point())
+    for model in (saved, restored):
+        model.update(np.array([0.6, 0.7]))
+    assert np.array_equal(restored.point(), saved.point())
+
+
+def test_what_is_moved_into_the_unit_cube_is_a_copy_whose_unknown_numbers_stay() -> None:
+    inside = np.array([0.0, 0.25, 1.0])
+
+    copied = in_unit_cube(inside)
+
+    copied[0] = 0.5
+    assert inside[0] == 0.0
+    assert in_unit_cube(np.array([[-0.1, 1.5], [0.5, 1.0]])).tolist() == [[0.0, 1.0], [0.5, 1.0]]
+    assert np.isnan(in_unit_cube(np.array([np.nan, 2.0]))).tolist() == [True, False]
 
 
 def test_a_round_of_a_regression_is_added_to_what_is_left_of_the_earlier_ones() -> None:
