@@ -16,7 +16,6 @@ trusted or not; they have failed with it, and theirs is y, since nobody would ha
 increments' sizes, which allow no R above ``reach`` times sqrt(C) (docs/theory.md, 9).
 """
 
-import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -24,7 +23,7 @@ import numpy as np
 
 from regretless.forecaster.models.late_model import LateModel
 from regretless.forecaster.switch_test import Bets, SwitchTest
-from regretless.market.core.arrays import Array
+from regretless.market.core.arrays import Array, is_within_unit_cube
 from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.errors import ParameterError, UserError, brief
 from regretless.market.core.validation import check_int, check_range
@@ -134,9 +133,9 @@ class Reference(Checkpointable):
     def advise(self, x: object, size: int) -> Array:
         """Return the model's forecast (n,); UserError if it is not ``size`` finite numbers."""
         point = np.array(self.model.point(x), dtype=np.float64)
-        # A sum is finite where all of its terms are, unless they are so large that it overflows.
-        is_surely_finite = math.isfinite(np.add.reduce(point)) if point.ndim == 1 else False
-        if point.shape != (size,) or not (is_surely_finite or np.isfinite(point).all()):
+        is_right_shape = point.shape == (size,)
+        # Numbers in [0, 1] are finite: of most forecasts nothing else need be asked.
+        if not is_right_shape or not (is_within_unit_cube(point) or np.isfinite(point).all()):
             cure = f"it must predict {size} finite numbers"
             raise UserError(f"the base model predicted {point!s}; {cure}")
         return point

@@ -24,7 +24,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from regretless.market.core.arrays import Array
+from regretless.market.core.arrays import Array, is_within_unit_cube
 from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.errors import ParameterError, brief
 from regretless.market.core.own_code import is_ours
@@ -148,7 +148,10 @@ def teach(model: Forecaster, statistics: Array, outcome: Array | None) -> None:
 
 def in_unit_cube(values: Array) -> Array:
     """Return a copy with every number moved into [0, 1]."""
-    return np.asarray(np.minimum(np.maximum(values, 0.0), 1.0))
+    copied = np.array(values, dtype=np.float64)
+    if not is_within_unit_cube(copied):  # most predictions are
+        copied = np.asarray(np.minimum(np.maximum(copied, 0.0), 1.0))
+    return copied
 
 
 def features(x: object) -> Mapping[str, float]:

@@ -36,6 +36,16 @@ class Baseline(Model):
         return self._value
 
 
+@compiled()
+def _blend(value: Array, target: Array, remaining_share: float) -> None:
+    """Leave of a vector (n,) its share, and let the target have the rest of it (compiled).
+
+    ``value`` becomes target + remaining_share (value - target), in place.
+    """
+    for i in range(value.shape[0]):
+        value[i] = target[i] + remaining_share * (value[i] - target[i])
+
+
 @register.forecaster("constant")
 class Constant(Baseline):
     """Always the same vector, of this value in [0, 1]."""
@@ -134,18 +144,27 @@ class SeasonalNaive(Model):
             oldest_season = next(iter(self._seasons))  # dicts keep the order of insertion
             del self._seasons[oldest_season]
             del self._rounds[oldest_season]
-        previous_value = self._seasons.get(season, statistics)
         round_of_vector = self.time + self.ahead
         latest_round_of_season = self._rounds.get(season, round_of_vector)
-        if round_of_vector >= latest_round_of_season:
-            remaining_share = 1 - self.rate  # of the value so far
-            self._seasons[season] = statistics + remaining_share * (previous_value - statistics)
-            self._rounds[season] = round_of_vector
-        else:  # a newer vector of the season was learned before: what it would have left of this
+        if round_of_vector < latest_round_of_season:
+            # A newer vector of the season was learned before: what it would have left of this one.
+            previous_value = self._seasons[season]
             share = self.rate * (1 - self.rate)
             self._seasons[season] = previous_value + share * (statistics - previous_value)
+        else:
+            self._learn_newest(season, statistics)
+            self._rounds[season] = round_of_vector
         if not self.newer:
             self._last = statistics
+
+    def _learn_newest(self, season: str, statistics: Array) -> None:
+        """Learn the newest vector (n,) of a season."""
+        if self.rate == 1.0:
+            self._seasons[season] = statistics  # of what was before nothing is left
+        elif season in self._seasons:
+            _blend(self._seasons[season], statistics, 1 - self.rate)
+        else:
+            self._seasons[season] = statistics.copy()  # the next one of the season changes it
 
     def state(self) -> dict[str, Any]:
         vectors = np.array([*self._seasons.values()]).reshape(-1, self.size)
