@@ -371,14 +371,14 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
         if not self.events.charges_broadcast_predictions:
             return expected
         if len(solution.mass) == 1:
-            return expected._replace(as_drawn=expected)
+            return expected.with_drawn(expected)
         if drawn_atom is None:
             return expected
         drawn_point = solution.points[[drawn_atom]]
         broadcast = played_of(
             rows, drawn_point, np.ones(1), statistics, reference_is_trusted=reference_is_trusted
         )
-        return expected._replace(as_drawn=broadcast)
+        return expected.with_drawn(broadcast)
 
     def _evidence_against_reference(self, active_events: Any, played: Played) -> dict[str, Any]:
         """Return what the switch test says of a round in which the reference was trusted."""

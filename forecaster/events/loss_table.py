@@ -252,6 +252,17 @@ class Played(NamedTuple):
         False  # whether a reference is: gains of listed losses are regrets then
     )
 
+    def with_drawn(self, as_drawn: "Played") -> "Played":
+        """Return this, and how the prediction that was broadcast is played."""
+        return Played(  # ``_replace`` takes twice as long
+            self.play_chance,
+            self.bias,
+            self.distribution,
+            self.realised_losses,
+            as_drawn,
+            self.reference_is_trusted,
+        )
+
 
 def played_of(
     rows: LossTable,
