@@ -9,10 +9,12 @@ user's policy is any callable from a context to an action index, registered with
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from regretless.market import register
+from regretless.market.core.fixed import Fixed
 from regretless.market.records import Context
 
 
@@ -55,12 +57,17 @@ def threshold(feature: str, at: float, below: int, above: int) -> Steps:
 
 
 @dataclass(frozen=True)
-class NamedPolicy:
+class NamedPolicy(Fixed):
     """A policy under the name that a scenario gives it."""
 
     name: str
     rule: Callable[[Context], int]
     feature: str | None = None  # the one feature that it reads; None where this is not known
+
+    @cached_property
+    def is_fixed(self) -> bool:
+        """Whether its rule is known to have no memory: a user's own may have one."""
+        return type(self.rule) is Steps
 
     def __call__(self, context: Context) -> int:
         return self.rule(context)

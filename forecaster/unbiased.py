@@ -303,7 +303,7 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
         if self._pending is None:
             raise UserError("no round is open; call mixture or predict first")
         rows = self.events.rows
-        if any(protected is group for protected in self.events.groups):
+        if group in self.events.groups:  # groups are equal only where they are the same
             if self._suggestions_of_models is None:
                 return rows.best_responses(self.points)[rows.losses(group)]
             return self._suggestions_of_models[rows.losses(group)]

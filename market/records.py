@@ -38,6 +38,7 @@ from regretless.market.core.arrays import (
 from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.compiled import compiled
 from regretless.market.core.errors import UserError, closest
+from regretless.market.core.fixed import Fixed
 from regretless.market.core.own_code import frozen, read_only
 from regretless.market.core.validation import without_rounding
 from regretless.market.losses.base import Loss
@@ -163,6 +164,8 @@ class Context:
     index: tuple[str, str] | None
     # What each agent of a cohort sees alone, by name (N,) (``market.game.seats``).
     own: Mapping[str, Any]
+    # What fixed policies suggested in it, by the identity of their tuple (``suggestions_to_all``).
+    kept_suggestions: dict[int, "KeptSuggestions"] = field(init=False, repr=False)
 
     def __init__(
         self,
@@ -178,6 +181,7 @@ class Context:
         fields["logged"] = logged
         fields["index"] = index
         fields["own"] = {} if own is None else own
+        fields["kept_suggestions"] = {}
 
     @cached_property
     def features(self) -> Mapping[str, float]:
@@ -548,6 +552,36 @@ def checked_suggestion(policy: Policy, x: object, actions: int) -> int:
         hint = f"return an action from 0 to {actions - 1}"
         raise UserError(f"policy '{name}' suggests {answer!r}; {hint}")
     return suggestion
+
+
+class KeptSuggestions(NamedTuple):
+    """What fixed policies suggested in a context."""
+
+    policies: Sequence[Policy]  # a tuple
+    n_actions: int  # among which they chose
+    suggested: Indices  # (C,)
+
+
+def suggestions_to_all(policies: Sequence[Policy], x: object, actions: int) -> Indices:
+    """Return what policies suggest to all alike, given a context (C,); not to be written into.
+
+    A forecaster and the seats of its round have the same ``Context``, which keeps what a tuple of
+    fixed policies (``market.core.fixed``) suggested: these are asked once a round. Any other policy
+    may have a memory, and is asked each time. UserError if a suggestion is none of the actions.
+    """
+    if isinstance(x, Context):
+        kept = x.kept_suggestions.get(id(policies))
+        if kept is not None and kept.policies is policies and kept.n_actions == actions:
+            return kept.suggested
+    answers = []
+    are_fixed = isinstance(policies, tuple)
+    for policy in policies:
+        answers.append(checked_suggestion(policy, x, actions))
+        are_fixed = are_fixed and isinstance(policy, Fixed) and policy.is_fixed
+    suggested = np.array(answers, dtype=np.intp)
+    if are_fixed and isinstance(x, Context):
+        x.kept_suggestions[id(policies)] = KeptSuggestions(policies, actions, suggested)
+    return suggested
 
 
 @dataclass(frozen=True, eq=False)

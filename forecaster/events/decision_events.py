@@ -32,7 +32,7 @@ from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.compiled import compiled
 from regretless.market.core.own_code import is_ours
 from regretless.market.numerics.pairwise_sum import pairwise_sum
-from regretless.market.records import Event, Policy, checked_suggestion
+from regretless.market.records import Event, Policy, suggestions_to_all
 
 
 def new_sums(rows: slice, size: int, *axes: int, prior: float = 1.0) -> EventSums:
@@ -103,24 +103,24 @@ class VectorEvents(EventSet):
         self.rows = LossTable(groups)
         self.rule = rule or AdaptiveWeights()
         self.views = [new_sums(slice(0, self.rows.shape[0]), self.size)]
-        # Each policy with the cross events of its group, its place there, and how many actions it
-        # may suggest.
-        self._policies: list[tuple[EventSums, int, Policy, int]] = []
+        # The policies of each group that has any, with its cross events and its number of actions.
+        self._policies: list[tuple[EventSums, Sequence[Policy], int]] = []
         for group in self.groups:
             n_policies = len(group.policies)
             n_actions = group.offset.shape[1]
             cross_events = new_sums(self.rows.slice(group), self.size, n_policies, n_actions)
             self.views.append(cross_events)
-            for policy_index, policy in enumerate(group.policies):
-                self._policies.append((cross_events, policy_index, policy, n_actions))
+            if n_policies:
+                self._policies.append((cross_events, group.policies, n_actions))
         self.experts = 2 * sum(view.gain.size for view in self.views)
 
     def active(self, x: object, suggestions: Indices | None = None) -> list[EventSums]:
         """Return the events that can happen: all decision events, and one slice per policy."""
         active_events = [self.views[0]]
-        for events_of_group, policy_index, policy, n_actions in self._policies:
-            suggestion = checked_suggestion(policy, x, n_actions)
-            active_events.append(events_of_group.at(policy_index, suggestion))
+        for events_of_group, policies, n_actions in self._policies:
+            suggested = suggestions_to_all(policies, x, n_actions)
+            for policy_index, suggestion in enumerate(suggested.tolist()):
+                active_events.append(events_of_group.at(policy_index, suggestion))
         return active_events
 
     def weigh(self, active: list[EventSums], moment: Moment) -> Iterator[WeightedEvents]:

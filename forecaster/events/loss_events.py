@@ -82,7 +82,7 @@ from regretless.market.core.errors import UserError
 from regretless.market.core.own_code import is_ours
 from regretless.market.losses.basis import Hull
 from regretless.market.numerics.storage import without_unused_numbers
-from regretless.market.records import Event, checked_suggestion
+from regretless.market.records import Event, suggestions_to_all
 
 PRIOR_OF_ASSIGNMENTS = 0.01  # r
 MAX_GAINS = 200_000_000  # gains, of at most 40 bytes each
@@ -380,10 +380,11 @@ class Gains:
         """Return what policies suggest given the context, to all alike, and models: (K, C - A)."""
         n_losses, n_actions, n_comparators = self.shape
         suggested = np.empty((n_losses, n_comparators - self.n_constants), dtype=np.intp)
-        for policy_index, policy in enumerate(self.policies):
-            suggested[:, policy_index] = checked_suggestion(policy, x, n_actions)
+        n_policies = len(self.policies)
+        if n_policies:
+            suggested[:, :n_policies] = suggestions_to_all(self.policies, x, n_actions)
         if models is not None:
-            suggested[:, len(self.policies) :] = models[self.losses]
+            suggested[:, n_policies:] = models[self.losses]
         return suggested
 
     def of_round(self, suggested: Indices, played: Played) -> GainsOfRound:

@@ -41,6 +41,7 @@ from regretless.market.records import (
     Policy,
     Round,
     checked_suggestion,
+    suggestions_to_all,
 )
 from regretless.market.regret.model_comparison import NOT_COMPARED, Comparison
 from regretless.market.regret.pending_rounds import RoundReader
@@ -181,7 +182,7 @@ def suggestions(policies: Sequence[Policy], context: Context, actions: int) -> I
     if not context.own:
         if not policies:
             return NO_SUGGESTIONS
-        return np.array([checked_suggestion(policy, context, actions) for policy in policies])
+        return suggestions_to_all(policies, context, actions)
     agents = len(next(iter(context.own.values())))
     suggested = np.empty((len(policies), agents), dtype=np.intp)
     contexts = [context.of(agent) for agent in range(agents)] if policies else []

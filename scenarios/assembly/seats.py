@@ -93,7 +93,12 @@ def compare_with_models(served: ServedCohort, block: Block) -> Comparison:
         protected = None
     if protected is None:
         models = ()
-    suggest = Suggestions(block.forecaster, protected, served.protected_index, len(cohort.counts))
+    protected_index = served.protected_index
+    if protected is not None:
+        every_loss = np.arange(len(protected.offset))
+        if not isinstance(protected_index, slice) and np.array_equal(protected_index, every_loss):
+            protected_index = slice(None)  # what is suggested is not copied then
+    suggest = Suggestions(block.forecaster, protected, protected_index, len(cohort.counts))
     sizes = (len(cohort.policies), cohort.loss.actions)
     return ModelComparison(models, cohort.counts, sizes=sizes, suggest=suggest)
 
