@@ -247,11 +247,13 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
         else:
             solution = self._solve_game(active_events, reference_solution)
         self._pending = active_events, solution
-        points = solution.points
-        labels = None
-        if self.basis is not None:
-            labels = self.basis.inverse(points)
-        return Mixture(points, solution.mass, solution.certificate, labels, solution.ensembles)
+        return Mixture(
+            solution.points,
+            solution.mass,
+            solution.certificate,
+            ensembles=solution.ensembles,
+            basis_of_labels=self.basis,
+        )
 
     def _solve_game(self, active_events: Any, reference_solution: Solution | None) -> Solution:
         """Weigh the events that can happen and solve the min-max game of their weights.

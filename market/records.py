@@ -42,6 +42,7 @@ from regretless.market.core.fixed import Fixed
 from regretless.market.core.own_code import frozen, read_only
 from regretless.market.core.validation import without_rounding
 from regretless.market.losses.base import Loss
+from regretless.market.losses.basis import Basis
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -235,9 +236,10 @@ class Mixture:
     # Worst case of the mixture's normalised min-max value over every possible s(y), computed from
     # the mixture itself; None for a forecaster that plays no such game.
     certificate: float | None = None
-    labels: Array | None = None  # the label forecast of each atom, an outcome (m, d)
     # The ensemble forecast of each, where predictions are kept in the hull of all s(y).
     ensembles: tuple[Ensemble, ...] | None = None
+    # Whose ``inverse`` makes the labels; None where labels are given, or there are none.
+    basis_of_labels: Basis | None = field(default=None, repr=False)
 
     def __init__(
         self,
@@ -246,23 +248,47 @@ class Mixture:
         certificate: float | None = None,
         labels: Array | None = None,
         ensembles: tuple[Ensemble, ...] | None = None,
+        *,
+        basis_of_labels: Basis | None = None,
     ) -> None:
         fields = self.__dict__
-        shown_points = read_only(np.asarray(points))
-        shown_labels = None
-        if labels is points:  # the basis predicts outcomes themselves
-            shown_labels = shown_points
-        elif labels is not None:
-            shown_labels = read_only(np.asarray(labels))
-        fields["points"] = shown_points
+        fields["points"] = read_only(np.asarray(points))
         fields["weights"] = read_only(np.asarray(weights))
         fields["certificate"] = certificate
-        fields["labels"] = shown_labels
         fields["ensembles"] = ensembles
+        fields["basis_of_labels"] = basis_of_labels
+        if labels is not None:
+            fields["labels"] = read_only(np.asarray(labels))
+
+    @cached_property
+    def labels(self) -> Array | None:
+        """The label forecast of each atom, an outcome (m, d), where labels exist.
+
+        They are made when they are first read. In most rounds nobody reads them before a table
+        does, which reads those of many rounds (``work_out_labels``).
+        """
+        if self.basis_of_labels is None:
+            return None
+        return read_only(np.asarray(self.basis_of_labels.inverse(self.points)))
+
+    @property
+    def has_labels(self) -> bool:
+        """Whether there are label forecasts, be they made already or not."""
+        return self.basis_of_labels is not None or self.labels is not None
 
     def labelled(self, labels: Array) -> "Mixture":
         """Return the same with these label forecasts (m, d)."""
         return Mixture(self.points, self.weights, self.certificate, labels, self.ensembles)
+
+    def labelled_by(self, basis: Basis) -> "Mixture":
+        """Return the same with the label forecasts that this basis makes when they are read."""
+        return Mixture(
+            self.points,
+            self.weights,
+            self.certificate,
+            ensembles=self.ensembles,
+            basis_of_labels=basis,
+        )
 
     def copied(self) -> "Mixture":
         """Return the same in arrays of its own, as of who may write into theirs later."""
@@ -280,6 +306,17 @@ class Mixture:
             ensembles=ensembles,
         )
 
+    @property
+    def without_ensembles(self) -> "Mixture":
+        """The same without its ensembles, which may be large."""
+        return Mixture(
+            self.points,
+            self.weights,
+            self.certificate,
+            labels=self.__dict__.get("labels"),  # None where nobody has read them yet
+            basis_of_labels=self.basis_of_labels,
+        )
+
     @cached_property
     def mean(self) -> Array:
         """Mean prediction (n,)."""
@@ -288,6 +325,29 @@ class Mixture:
     def draw(self, rng: np.random.Generator) -> "Forecast":
         """Draw one prediction."""
         return Forecast(self, draw_index(self.weights, rng))
+
+
+def work_out_labels(mixtures: Sequence[Mixture]) -> None:
+    """Make the labels of many mixtures together that nobody has read yet.
+
+    Only where the basis makes the same bits of many predictions as of each mixture's own
+    (``Basis.inverse_is_rowwise``). Others make theirs when they are read.
+    """
+    mixtures_of_bases: dict[Basis, list[Mixture]] = {}
+    for mixture in mixtures:
+        basis = mixture.basis_of_labels
+        if basis is None or not basis.inverse_is_rowwise:
+            continue
+        if "labels" not in mixture.__dict__:
+            mixtures_of_bases.setdefault(basis, []).append(mixture)
+    for basis, mixtures_of_basis in mixtures_of_bases.items():
+        points = np.concatenate([mixture.points for mixture in mixtures_of_basis])
+        labels = read_only(basis.inverse(points))
+        first = 0
+        for mixture in mixtures_of_basis:
+            end = first + len(mixture.points)
+            mixture.__dict__["labels"] = labels[first:end]
+            first = end
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -723,8 +783,8 @@ class History(Recent):
 class ForecastRecord(Recent):
     """The last label forecasts of a block (1 + M, d): the broadcast's, then each model's.
 
-    Nobody asks for them in a round. So rounds are noted as they come, and the labels of models,
-    which nobody hears, are worked out for many rounds together.
+    Nobody asks for them in a round. So rounds are noted as they come, and their labels are worked
+    out for many rounds together.
     """
 
     REMEMBERED = ("models",)
@@ -733,9 +793,9 @@ class ForecastRecord(Recent):
         super().__init__((1, 0))
         self.models: list[str] = []
         # Rounds that are noted and not added yet: what was broadcast, and what each model predicted
-        # (M, n), of which ``_labels_of`` makes labels (M, d).
+        # (M, n); and the basis whose ``inverse`` makes labels of predictions.
         self._noted: list[tuple[Forecast, Array]] = []
-        self._labels_of: Callable[[Array], Array] = np.asarray
+        self._basis: Basis | None = None
 
     def note(
         self,
@@ -743,7 +803,7 @@ class ForecastRecord(Recent):
         points: Array,
         models: Sequence[str],
         *,
-        labels_of: Callable[[Array], Array],
+        basis: Basis,
     ) -> None:
         """Note a round; with other models than before it begins anew.
 
@@ -755,8 +815,8 @@ class ForecastRecord(Recent):
             What each model predicted; it does not change later.
         models : sequence of str
             Their names.
-        labels_of : callable
-            From predictions (m, n) to label forecasts (m, d), the same in every round.
+        basis : Basis
+            That of the predictions, the same in every round.
         """
         if list(models) != self.models:
             self._noted = []
@@ -764,18 +824,24 @@ class ForecastRecord(Recent):
             self.models = list(models)
         elif len(self._noted) == MAX_NOTED_ROUNDS:
             self._add_noted()
-        self._labels_of = labels_of
+        self._basis = basis
         self._noted.append((forecast, points))
 
     def _add_noted(self) -> None:
         """Add the rounds that were noted."""
-        if not self._noted:
+        if not self._noted or self._basis is None:
             return
-        labels_of_broadcast = np.array([forecast.label for forecast, _points in self._noted])
+        basis = self._basis
+        n_rounds = len(self._noted)
+        if basis.inverse_is_rowwise:  # of what was not drawn nobody here reads the labels
+            broadcast = np.array([forecast.statistics for forecast, _points in self._noted])
+            labels_of_broadcast = basis.inverse(broadcast)
+        else:
+            labels_of_broadcast = np.array([forecast.label for forecast, _points in self._noted])
         labels = labels_of_broadcast[:, np.newaxis]
         if self.models:
             points = np.concatenate([points for _forecast, points in self._noted])
-            labels_of_models = self._labels_of(points).reshape(len(labels), len(self.models), -1)
+            labels_of_models = basis.inverse(points).reshape(n_rounds, len(self.models), -1)
             labels = np.concatenate([labels, labels_of_models], axis=1)
         self._noted = []
         if not self.rounds:

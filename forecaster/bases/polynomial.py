@@ -69,6 +69,7 @@ class LinearBasis(Basis):
     lipschitz = 1.0
     error = 0.0
     convex_image = True
+    inverse_is_rowwise = True
 
     def __init__(self, outcomes: int) -> None:
         self.outcomes = self.size = outcomes
@@ -106,6 +107,7 @@ class PowerBasis(Basis):
 
     lipschitz = 1.0
     error = 0.0
+    inverse_is_rowwise = True
 
     def __init__(
         self,
@@ -200,7 +202,9 @@ class PowerBasis(Basis):
 
     def inverse(self, points: Array) -> Array:
         """Undo each power and average over the exponents (exact when there is only one)."""
-        powers = np.asarray(points).reshape(*points.shape[:-1], self.outcomes, len(self.exponents))
+        # In one layout, since the order of a sum of nine powers and more depends on it.
+        rows = np.ascontiguousarray(points)
+        powers = rows.reshape(*rows.shape[:-1], self.outcomes, len(self.exponents))
         outcomes = np.maximum(powers, 0.0) ** self._roots
         return np.asarray(np.add.reduce(outcomes, axis=-1) / len(self.exponents))
 

@@ -123,10 +123,11 @@ class Block:
             raise UserError(f"{method_name} returned {brief(mixture)}; return a Mixture")
         if not self._mixtures_are_ours:
             mixture = self._checked(mixture)
-        elif self._basis_is_ours and mixture.labels is not None and forecaster.basis is self.basis:
+        elif self._basis_is_ours and mixture.has_labels and forecaster.basis is self.basis:
             return mixture  # our own code writes into nothing that it has returned
-        labels = self.basis.inverse(mixture.points)
-        return mixture.labelled(labels if self._basis_is_ours else np.array(labels))
+        if self._basis_is_ours:
+            return mixture.labelled_by(self.basis)
+        return mixture.labelled(np.array(self.basis.inverse(mixture.points)))
 
     def _checked(self, mixture: Mixture) -> Mixture:
         """Return a user's mixture in arrays of its own; UserError unless it fits the basis."""
@@ -179,7 +180,7 @@ class Block:
             points_of_models = self.forecaster.points
             if not self._mixtures_are_ours:  # a user's own may write into them later
                 points_of_models = self._checked_points(points_of_models, len(model_names))
-        self.record.note(forecast, points_of_models, model_names, labels_of=self.basis.inverse)
+        self.record.note(forecast, points_of_models, model_names, basis=self.basis)
         statistics = self.basis.transform(outcome)
         if not self._basis_is_ours:
             statistics = np.array(statistics)

@@ -15,7 +15,7 @@ from regretless.market.core.arrays import Array
 from regretless.market.game.adversary_view import mean_payoffs, per_agent
 from regretless.market.game.protocols import Payoff
 from regretless.market.logs.user_columns import Columns
-from regretless.market.records import Context, Forecast, Mixture
+from regretless.market.records import Context, Forecast, work_out_labels
 
 
 class LoggedBlock(NamedTuple):
@@ -50,9 +50,7 @@ def without_ensembles(forecasts: tuple[Forecast, ...]) -> tuple[Forecast, ...]:
 
 
 def _without_ensembles(forecast: Forecast) -> Forecast:
-    mixture = forecast.mixture
-    shown = Mixture(mixture.points, mixture.weights, mixture.certificate, mixture.labels)
-    return Forecast(shown, forecast.index)
+    return Forecast(forecast.mixture.without_ensembles, forecast.index)
 
 
 def _numbered(name: str, values: Iterable[Any]) -> dict[str, Any]:
@@ -171,6 +169,7 @@ def columns_of_forecasts(rounds: Sequence[LoggedRound]) -> Columns:
         "drawn": atoms == np.repeat(drawn_atoms, atoms_per_forecast),
     }
     columns |= _numbered("p_", coordinates)
+    work_out_labels(mixtures)
     labels = [mixture.labels for mixture in mixtures if mixture.labels is not None]
     if len(labels) == len(mixtures):
         columns |= _numbered("label_", np.concatenate(labels).T)

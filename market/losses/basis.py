@@ -77,6 +77,10 @@ class Basis(ABC):
         forecast ``inverse`` is exact.
     hull : "box" or "simplex"
         Where every s(y) lies, and predictions with it.
+    inverse_is_rowwise : bool
+        Whether ``inverse`` makes of many predictions (T, n) bit for bit what it makes of each row
+        alone, so that labels of many rounds may be made together. A product of matrices does not:
+        its sums are taken in an order that depends on the number of rows.
     """
 
     outcomes: int
@@ -86,6 +90,7 @@ class Basis(ABC):
     convex_image: bool = False
     hull: Hull = "box"
     proved: ClassVar[bool] = True
+    inverse_is_rowwise: ClassVar[bool] = False
 
     @property
     def points(self) -> Array | None:

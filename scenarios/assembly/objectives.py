@@ -14,7 +14,7 @@ it speaks has more (``market.exploitability.information_design``).
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -173,7 +173,7 @@ def _foresee(game: Game, block_index: int, mixture: Mixture) -> Foreseen:
     for index, block in enumerate(game.blocks):
         of_block = mixture if index == block_index else block.forecaster.latest
         if of_block is not None:
-            of_block = replace(of_block, labels=block.basis.inverse(of_block.points))
+            of_block = of_block.labelled_by(block.basis)
         mixtures.append(of_block)
     strategies: Strategies = []
     for cohort in game.cohorts:

@@ -126,7 +126,7 @@ class LeaderEnv(gymnasium.Env[Observation, Any]):
     def _observe(self) -> Observation:
         mixtures = self._run.offered.mixtures
         parts = list(self._action_shares)
-        if any(mixture.labels is not None for mixture in mixtures):
+        if any(mixture.has_labels for mixture in mixtures):
             parts.insert(0, AdversaryView(mixtures).mean_label)
         return self._run.observation(*parts)
 

@@ -456,6 +456,19 @@ def test_labels_are_outcomes_with_the_promised_losses(name: str) -> None:
         assert losses_of_labels == pytest.approx(weights @ predictions.T, abs=1e-9)
 
 
+ROWWISE = [name for name, case in CASES.items() if case.basis.inverse_is_rowwise]
+
+
+@pytest.mark.parametrize("name", ROWWISE)
+def test_labels_of_many_predictions_are_bit_for_bit_those_of_each(name: str) -> None:
+    basis = CASES[name].basis
+    predictions = points_of_the_box(basis)
+    one_by_one = [basis.inverse(prediction[np.newaxis]) for prediction in predictions]
+    for predictions_in_some_layout in (predictions, np.asfortranarray(predictions)):
+        together = basis.inverse(predictions_in_some_layout)
+        assert together.tobytes() == np.concatenate(one_by_one).tobytes()
+
+
 @pytest.mark.parametrize("name", [name for name in CASES if not name.startswith("sum")])
 def test_a_support_bounds_every_outcome_and_closely(name: str) -> None:
     """In directions with |h|_1 = 1, some of them sparse."""

@@ -13,9 +13,11 @@ from sklearn.metrics import mean_absolute_error, root_mean_squared_error
 from small_scenarios import play_to_end, read_scenario
 
 from regretless import UserError, load, read_run
+from regretless.forecaster.bases import LinearBasis
 from regretless.market import calibration
 from regretless.market.core.arrays import Array
 from regretless.market.logs.forecast_scores import ensemble_scores, reliability, scores_table
+from regretless.market.losses.basis import Basis
 from regretless.market.model import MarketModel
 from regretless.market.records import MAX_RECENT, Forecast, ForecastRecord, Mixture
 from regretless.scenarios.config.files import find, read
@@ -256,21 +258,41 @@ ROUNDS_NOTED = 150  # more than are worked out together
 NAMES_OF_MODELS = ("slow", "fast")
 
 
-def forecast_of(prediction: Array) -> Forecast:
-    point = prediction[np.newaxis]
-    return Forecast(Mixture(point, np.ones(1), labels=point / 2), 0)
+class HalvingBasis(LinearBasis):
+    """Its label forecasts are half of what is predicted."""
+
+    def inverse(self, points: Array) -> Array:
+        return np.asarray(points / 2)
 
 
-def halved(points: Array) -> Array:
-    return np.asarray(points / 2)
+class HalvingRowsTogether(HalvingBasis):
+    """Of whose label forecasts those of many rounds are made together."""
+
+    inverse_is_rowwise = True
 
 
-def test_rounds_that_were_noted_are_those_that_would_have_been_added() -> None:
+class HalvingRowsApart(HalvingBasis):
+    """Of whose label forecasts each mixture's are made for themselves."""
+
+    inverse_is_rowwise = False
+
+
+HALVING = HalvingRowsTogether(2)
+
+
+def forecast_of(prediction: Array, basis: Basis = HALVING) -> Forecast:
+    """Return a forecast whose second atom, the prediction, was drawn."""
+    points = np.stack([np.zeros_like(prediction), prediction])
+    return Forecast(Mixture(points, np.full(2, 0.5), basis_of_labels=basis), 1)
+
+
+@pytest.mark.parametrize("basis", [HALVING, HalvingRowsApart(2)])
+def test_rounds_that_were_noted_are_those_that_would_have_been_added(basis: Basis) -> None:
     rng = np.random.default_rng(1)
     noted = ForecastRecord()
     added = ForecastRecord()
     for points in rng.random((ROUNDS_NOTED, 3, 2)):
-        noted.note(forecast_of(points[0]), points[1:], NAMES_OF_MODELS, labels_of=halved)
+        noted.note(forecast_of(points[0], basis), points[1:], NAMES_OF_MODELS, basis=basis)
         added.add(points / 2, NAMES_OF_MODELS)
 
     assert np.array_equal(noted.last(MAX_RECENT), added.last(MAX_RECENT))
@@ -283,8 +305,8 @@ def test_a_record_goes_on_from_a_checkpoint_with_the_rounds_that_were_noted() ->
     resumed = ForecastRecord()
     no_models = np.empty((0, 2))
     for point in rng.random((5, 2)):
-        record.note(forecast_of(point), no_models, (), labels_of=halved)
-    resumed.note(forecast_of(np.zeros(2)), no_models, (), labels_of=halved)
+        record.note(forecast_of(point), no_models, (), basis=HALVING)
+    resumed.note(forecast_of(np.zeros(2)), no_models, (), basis=HALVING)
 
     resumed.restore(record.state())
 
@@ -294,8 +316,8 @@ def test_a_record_goes_on_from_a_checkpoint_with_the_rounds_that_were_noted() ->
 def test_a_record_begins_anew_with_other_models() -> None:
     record = ForecastRecord()
     points = np.full((3, 2), 0.5)
-    record.note(forecast_of(points[0]), points[1:], NAMES_OF_MODELS, labels_of=halved)
+    record.note(forecast_of(points[0]), points[1:], NAMES_OF_MODELS, basis=HALVING)
 
-    record.note(forecast_of(points[0]), points[1:2], ["slow"], labels_of=halved)
+    record.note(forecast_of(points[0]), points[1:2], ["slow"], basis=HALVING)
 
     assert record.last(MAX_RECENT).shape == (1, 2, 2)

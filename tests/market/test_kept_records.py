@@ -15,6 +15,7 @@ from regretless.market.core.checkpoint import check_like
 from regretless.market.core.errors import UserError
 from regretless.market.game.market import Decisions
 from regretless.market.game.protocols import Cohort, Forecaster
+from regretless.market.losses.basis import Basis
 from regretless.market.markets import Market
 from regretless.market.records import (
     AdversaryView,
@@ -23,6 +24,7 @@ from regretless.market.records import (
     Forecast,
     History,
     Mixture,
+    work_out_labels,
 )
 
 
@@ -117,6 +119,88 @@ def test_a_copied_mixture_shares_no_array() -> None:
         np.testing.assert_array_equal(array, original)
         assert not np.shares_memory(array, original)
         assert not array.flags.writeable
+
+
+class CountingBasis(PowerBasis):
+    """Counts how often it is asked for label forecasts."""
+
+    def __init__(self) -> None:
+        super().__init__([0.5], outcomes=1)
+        self.times_asked = 0
+
+    def inverse(self, points: Array) -> Array:
+        self.times_asked += 1
+        return super().inverse(points)
+
+
+class CountingMixtures(CountingBasis):
+    """Whose label forecasts are made for each mixture by itself."""
+
+    inverse_is_rowwise = False
+
+
+def mixtures_of(basis: Basis) -> list[Mixture]:
+    """Return mixtures of one, two and three predictions."""
+    mixtures = []
+    for n_atoms in (1, 2, 3):
+        points = np.linspace(0.25, 0.75, n_atoms)[:, np.newaxis]
+        weights = np.full(n_atoms, 1 / n_atoms)
+        mixtures.append(Mixture(points, weights, basis_of_labels=basis))
+    return mixtures
+
+
+def test_labels_are_made_once_when_they_are_first_read() -> None:
+    basis = CountingBasis()
+    mixture = Mixture(np.array([[0.5]]), np.ones(1), basis_of_labels=basis)
+    assert mixture.has_labels
+    assert basis.times_asked == 0
+
+    for _ in range(2):
+        np.testing.assert_array_equal(mixture.labels, [[0.25]])
+
+    assert basis.times_asked == 1
+
+
+def test_labels_of_many_mixtures_are_made_together_where_the_bits_allow() -> None:
+    together = CountingBasis()
+    apart = CountingMixtures()
+    mixtures = [*mixtures_of(together), *mixtures_of(apart)]
+
+    work_out_labels(mixtures)
+
+    assert together.times_asked == 1
+    assert apart.times_asked == 0
+    for mixture in mixtures:
+        np.testing.assert_array_equal(mixture.labels, mixture.points**2.0)
+
+
+def test_labels_that_were_given_or_read_are_not_made_again() -> None:
+    basis = CountingBasis()
+    given_labels = np.array([[0.125]])
+    with_given_labels = Mixture(np.array([[0.5]]), np.ones(1), labels=given_labels)
+    read_before = mixtures_of(basis)
+    labels_before = [mixture.labels for mixture in read_before]
+    times_asked_before = basis.times_asked
+
+    work_out_labels([with_given_labels, *read_before])
+
+    assert basis.times_asked == times_asked_before
+    np.testing.assert_array_equal(with_given_labels.labels, given_labels)
+    for mixture, labels in zip(read_before, labels_before, strict=True):
+        assert mixture.labels is labels
+
+
+def test_a_mixture_without_ensembles_keeps_its_labels() -> None:
+    ensemble = Ensemble(outcomes=np.array([[0.25]]), weights=np.ones(1))
+    points = np.array([[0.5]])
+    unread = Mixture(
+        points, np.ones(1), ensembles=(ensemble,), basis_of_labels=PowerBasis([0.5], 1)
+    )
+    given = Mixture(points, np.ones(1), labels=np.array([[0.125]]), ensembles=(ensemble,))
+    for mixture, labels in ((unread, [[0.25]]), (given, [[0.125]])):
+        shown = mixture.without_ensembles
+        assert shown.ensembles is None
+        np.testing.assert_array_equal(shown.labels, labels)
 
 
 class InPlaceAdversary(Adversary):
