@@ -36,7 +36,7 @@ from regretless.forecaster.bases.polynomial import LinearBasis
 from regretless.forecaster.events.base import EventSet
 from regretless.forecaster.events.decision_events import VectorEvents
 from regretless.forecaster.events.draws import Draws
-from regretless.forecaster.events.loss_table import LossTable, Played, ProtectedLosses, played_of
+from regretless.forecaster.events.loss_table import Played, ProtectedLosses, played_of
 from regretless.forecaster.events.stays import StayRecord, WindowRecord
 from regretless.forecaster.guarantees.regret_bound import RegretBound
 from regretless.forecaster.minimax.cube import Box, cube
@@ -45,7 +45,7 @@ from regretless.forecaster.reference import PLAIN, Band, Reference
 from regretless.forecaster.standing import Standing
 from regretless.forecaster.switch_test import SwitchTest
 from regretless.forecaster.weights import BoundInputs, Moment, WeightRule, rule_of
-from regretless.market.best_response import SmoothResponse
+from regretless.market.best_response import SmoothResponse, best_response, expected_losses
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.compiled import compiled
@@ -309,8 +309,11 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
             if self._suggestions_of_models is None:
                 return rows.best_responses(self.points)[rows.losses(group)]
             return self._suggestions_of_models[rows.losses(group)]
-        without_policies = ProtectedLosses(group.offset, group.weights)
-        return LossTable([without_policies]).best_responses(self.points)
+        responses = [
+            best_response(expected_losses(group.offset, group.weights, point))
+            for point in self.points
+        ]
+        return np.stack(responses, axis=1)
 
     def update(self, y: ArrayLike) -> None:
         if self._pending is None:

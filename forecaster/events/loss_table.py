@@ -9,11 +9,13 @@ logit distribution for a quantal one.
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
+from regretless.forecaster.events.side_by_side import LossesSideBySide
 from regretless.market.best_response import expected_losses, expected_rows, lowest
 from regretless.market.core.arrays import Array, Indices, Integers
 from regretless.market.core.compiled import compiled
@@ -114,12 +116,12 @@ class LossTable(Fixed):
 
     def best_responses(self, points: Array) -> Indices:
         """Return every loss's best response to each of M points: (K, M), ties to the lowest."""
-        best_actions = np.empty((len(self.start) - 1, len(points)), dtype=np.intp)
-        points_in_order = np.ascontiguousarray(points, dtype=np.float64)
-        _write_best_actions(
-            self._offset_blocks, self._weight_blocks, self.start, points_in_order, best_actions
-        )
-        return best_actions
+        return self._side_by_side.best_actions(points)
+
+    @cached_property
+    def _side_by_side(self) -> LossesSideBySide:
+        """The losses as their best responses are found fastest; many tables are never asked."""
+        return LossesSideBySide([(group.offset, group.weights) for group in self.groups])
 
 
 def response_scratch(rows: RowArrays) -> ResponseScratch:
@@ -189,32 +191,6 @@ def write_responses(
             play_chance[r] /= total
         played_rows[k, 0] = first
         played_rows[k, 1] = end
-
-
-@compiled()
-def _write_best_actions(
-    offset: Array, weights: Array, start: Integers, points: Array, best_actions: Indices
-) -> None:
-    """Write the best response of each loss to each of M points, the lowest of equals (compiled).
-
-    Whatever the losses' owners play themselves: so the kernel asks for no chances.
-
-    Parameters
-    ----------
-    offset, weights, start : arrays
-        Of the loss table, as in ``RowArrays``.
-    points : array (M, n)
-        Predictions.
-    best_actions : int array (K, M)
-        Written.
-    """
-    row_losses = np.empty(offset.size)
-    losses_in_blocks = row_losses.reshape(offset.shape)
-    for m in range(points.shape[0]):
-        expected_rows(offset, weights, points[m], losses_in_blocks, 0, offset.shape[0])
-        for k in range(best_actions.shape[0]):
-            best_row = lowest(row_losses, start[k], start[k + 1], 0.0)
-            best_actions[k, m] = best_row - start[k]
 
 
 def _in_blocks(rows: Array) -> Array:

@@ -7,6 +7,7 @@ import pytest
 
 from regretless.forecaster.events import loss_table
 from regretless.forecaster.events.loss_table import LossTable, ProtectedLosses, response_scratch
+from regretless.forecaster.events.side_by_side import LossesSideBySide
 from regretless.forecaster.minimax import cube, game, image
 from regretless.market.core.arrays import Array
 from regretless.market.core.randomness import stream
@@ -15,6 +16,10 @@ SIZE = 3  # numbers of a prediction
 
 each_seed = pytest.mark.parametrize("seed", [1, 2, 3])
 each_hull = pytest.mark.parametrize("simplex", [False, True])
+
+
+# Offset and weights of two losses of seven actions, with nine numbers.
+TWO_LOSSES = (np.arange(14.0).reshape(2, 7) % 3 / 8, np.arange(126.0).reshape(2, 7, 9) % 5 / 8)
 
 
 def mixed_table(rng: np.random.Generator) -> LossTable:
@@ -100,6 +105,28 @@ def test_best_responses_to_points_are_the_first_of_least_losses(seed: int) -> No
     losses = rows.offset + points @ rows.weights.T  # (M, R)
     for k, (first, end) in enumerate(pairwise(rows.start)):
         assert np.array_equal(best_actions[k], losses[:, first:end].argmin(1))
+
+
+@each_seed
+@pytest.mark.parametrize("n_losses", [5, 40, 150])
+def test_losses_of_several_families_respond_as_if_they_had_all_numbers(
+    seed: int, n_losses: int
+) -> None:
+    """Each loss depends on three of nine numbers; families take turns, and fill several blocks."""
+    rng = stream(seed, "families")
+    weights = rng.integers(-2, 3, (n_losses, 4, 9)) / 8
+    family_of_loss = rng.integers(0, 3, n_losses)
+    depends = np.arange(9) // 3 == family_of_loss[:, np.newaxis]  # (K, n)
+    weights *= depends[:, np.newaxis]
+    offset = rng.integers(0, 3, (n_losses, 4)) / 8
+    offset_of_two, weights_of_two = TWO_LOSSES
+    points = rng.integers(0, 9, (6, 9)) / 8
+
+    best_actions = LossesSideBySide([(offset, weights), TWO_LOSSES]).best_actions(points)
+
+    expected = (offset + np.einsum("mi,kai->mka", points, weights)).argmin(2)
+    expected_of_two = (offset_of_two + np.einsum("mi,kai->mka", points, weights_of_two)).argmin(2)
+    assert np.array_equal(best_actions, np.concatenate([expected.T, expected_of_two.T]))
 
 
 @each_seed
