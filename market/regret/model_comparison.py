@@ -106,6 +106,16 @@ def _merge_batches(table: Array) -> Array:
     return np.concatenate([pair_sums, np.zeros_like(pair_sums)])
 
 
+def _merge_full_batches(table: Array) -> None:
+    """Do as ``_merge_batches`` does in an array of ``MAX_BATCHES`` batches, in place.
+
+    Those of a sample fill megabytes: to get as much memory anew takes longer than the sums.
+    """
+    n_pairs = MAX_BATCHES // 2
+    table[:n_pairs] = table[0::2] + table[1::2]
+    table[n_pairs:] = 0.0
+
+
 @compiled()
 def _add_rounds(
     strategies: Array,
@@ -413,7 +423,7 @@ class ModelComparison(Comparison):
     def _lengthen_batches(self, length: int) -> None:
         """Merge batches, in place, until they have at least ``length`` rounds."""
         while self._batch_length < length:
-            self._differences = _merge_batches(self._differences)
-            self._agent_rounds = _merge_batches(self._agent_rounds)
-            self._sampled = _merge_batches(self._sampled)
+            _merge_full_batches(self._differences)
+            _merge_full_batches(self._agent_rounds)
+            _merge_full_batches(self._sampled)
             self._batch_length = 2 * self._batch_length

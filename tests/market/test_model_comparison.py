@@ -225,3 +225,33 @@ def test_rounds_are_added_to_their_batches(
     assert np.array_equal(agent_rounds, 1.0 + in_batch @ (present @ counts))
     expected_sample = 1.0 + np.einsum("bt,tsa->bsa", in_batch, of_sample)
     assert sampled == pytest.approx(expected_sample, abs=1e-13)
+
+
+def test_where_batches_are_full_every_two_become_one_and_the_rest_is_empty() -> None:
+    n_rounds = MAX_BATCHES + 2
+    comparison = ModelComparison(
+        (), np.ones(1), sizes=(1, 2), suggest=lambda: np.empty((1, 0), dtype=np.intp)
+    )
+    for t in range(n_rounds):
+        losses = np.array([[0.0, t / 1024]])
+        decision = Decision(None, np.array([0]), losses, choices=np.array([0]))
+        comparison.add_played(
+            one_round(
+                decision,
+                losses,
+                suggested=np.array([1]),
+                model_actions=comparison.model_actions(),
+                round_index=t,
+            )
+        )
+
+    state = comparison.state()
+    first_rounds = np.arange(0, n_rounds, 2)
+    n_batches = len(first_rounds)
+    differences = state["differences"].sum(1)[:, 0]
+    assert state["batch_length"] == 2
+    assert np.array_equal(differences[:n_batches], (2 * first_rounds + 1) / 1024)
+    assert not differences[n_batches:].any()
+    assert state["agent_rounds"].tolist() == [2.0] * n_batches + [0.0] * (MAX_BATCHES - n_batches)
+    assert np.array_equal(state["sampled"][:n_batches, 0, 1], differences[:n_batches])
+    assert not state["sampled"][n_batches:].any()
