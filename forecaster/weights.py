@@ -116,6 +116,12 @@ class WeightRule(ABC):
     # Whether ``greatest`` is a multiple of sqrt(C): some bounds are sharper then.
     rooted: ClassVar[bool] = False
 
+    def __init_subclass__(cls) -> None:
+        """Work ``normalised`` out by a class's own ``weigh``, where it writes this alone."""
+        super().__init_subclass__()
+        if "weigh" in vars(cls) and "normalised" not in vars(cls):
+            cls.normalised = WeightRule.normalised  # type: ignore[method-assign]
+
     def __init__(self, horizon: int | None = None) -> None:
         self.horizon = horizon  # of the run, where the rule has a use for it
 

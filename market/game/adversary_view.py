@@ -223,8 +223,13 @@ def summed(
     charged.
     """
     paid_by_all: Array | None = None  # for each action, whoever the followers are
+    is_loss = False  # whether payoffs are the followers' losses themselves
     if payoff is not None:
-        paid_by_all = payoff.values_of_all(played.outcome)
+        # A payoff of the user's own may have nothing but ``values``.
+        values_of_all = getattr(payoff, "values_of_all", None)
+        is_loss = getattr(payoff, "is_loss", False)
+        if values_of_all is not None:
+            paid_by_all = values_of_all(played.outcome)
     sums: dict[str, Array] = {}
     for cohort_index, cohort in enumerate(cohorts):
         # Rows: the two numbers whose sum is exact. Columns: agents, what they paid, play by action.
@@ -241,7 +246,7 @@ def summed(
             if losses_are_personal:
                 is_paid_as_charged = depends_on_losses_alone(payoff)  # what the market charged
             else:
-                is_paid_as_charged = payoff.is_loss and _is_charged_at_outcome(
+                is_paid_as_charged = is_loss and _is_charged_at_outcome(
                     played, cohort_index, decision
                 )
             if is_paid_as_charged:

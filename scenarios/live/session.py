@@ -257,7 +257,11 @@ class Session:
         """Yield what each cohort is promised now, and why where something was taken back."""
         guarantees = self.model.guarantees
         for cohort, guarantee in zip(self.model.game.cohorts, guarantees, strict=True):
-            yield guarantee.note or f"{cohort.name}: {guarantee.summary(cohort)}"
+            summary = guarantee.summary(cohort)
+            if summary != "none" or not guarantee.note:
+                yield f"{cohort.name}: {summary}"
+            if guarantee.note:
+                yield guarantee.note
 
     def end(self) -> None:
         """Stop the thread; nothing is played any more.

@@ -191,6 +191,26 @@ def test_weights_of_events_that_are_alone_are_those_of_both_signs_by_their_sum(
     assert weights == pytest.approx(signed_weights / total, abs=1e-15)
 
 
+class HalfTheGains(rules.AdaptiveWeights):
+    """Weighs half of each gain, and writes no more than that."""
+
+    def weigh(
+        self, gain: Array, variation: Array, moment: rules.Moment, *, both_signs: bool = False
+    ) -> rules.ExpertWeights:
+        return super().weigh(0.5 * gain, variation, moment, both_signs=both_signs)
+
+
+def test_a_rule_that_weighs_in_its_own_way_does_so_with_events_that_are_alone() -> None:
+    gain = np.array([[3.0, -1.0], [0.5, 2.0]])
+    variation = np.array([[4.0, 2.0], [1.0, 3.0]])
+    moment = rules.Moment(10, 8)
+
+    weights = HalfTheGains().normalised(gain, variation, moment)
+
+    expected = rules.AdaptiveWeights().normalised(0.5 * gain, variation, moment)
+    assert weights == pytest.approx(expected, abs=1e-15)
+
+
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 def test_second_order_weights_of_a_sign_are_added_to_those_of_the_other(sign: float) -> None:
     """Relative to an exponent, with a band; one expert is so far behind that it has no weight."""

@@ -94,6 +94,22 @@ def test_who_is_paid_the_followers_losses_is_paid_those_at_the_outcome(scenario:
             np.testing.assert_array_equal(sums[name], sums_of_cohort)
 
 
+class BarePayoff:
+    """A payoff that is no subclass and has nothing but ``values``: those of ``PaidLosses``."""
+
+    def values(self, loss: Loss, outcomes: Array) -> Array:
+        return loss.losses(outcomes)
+
+
+def test_a_payoff_may_have_nothing_but_its_values() -> None:
+    game = load("crop-choice", rounds=1).build(seed=1).game
+    played = play_round(game)
+    bare_payoff: Any = BarePayoff()
+    sums = summed(bare_payoff, game.cohorts, played)
+    for name, sums_of_cohort in summed(PaidLosses(), game.cohorts, played).items():
+        np.testing.assert_array_equal(sums[name], sums_of_cohort)
+
+
 def test_losses_that_were_charged_are_not_worked_out_again() -> None:
     game = load("pigou", rounds=1).build(seed=1).game
     (cohort,) = game.cohorts
